@@ -1,0 +1,9 @@
+#pragma once
+
+/* crc: CRC32C (Castagnoli) by ISA-L, as stored beside every checkpoint byte. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Continues `crc` (0 at the beginning) over `size` bytes. */
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t size);
