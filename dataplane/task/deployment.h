@@ -1,0 +1,59 @@
+#pragma once
+
+/*
+ * deployment: the plain description of the tasks of one job that one TaskManager is to run.
+ *
+ * Place    task; filled by control/executor from a message, read by taskmanager_deploy.
+ * Memory   everything is borrowed for the duration of taskmanager_deploy, but operator tables
+ *          and what `values` point to, which live as long as the tasks (the owner of the job
+ *          file keeps them until taskmanager says the job is gone).
+ */
+
+#include "dataplane/base/ids.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/operator/operator.h"
+
+enum deployment_partition { PARTITION_FORWARD, PARTITION_HASH };
+
+struct deployment_operator {
+	const char *uid;
+	const struct weir_operator *op;
+	const struct weir_value *values;
+};
+
+struct deployment_vertex {
+	const char *uid;
+	uint32_t parallelism;
+	uint32_t operator_count;
+	const struct deployment_operator *operators;
+};
+
+struct deployment_edge {
+	uint32_t from, to; /* indexes of vertices */
+	enum deployment_partition partition;
+};
+
+/* One attempt of one subtask. */
+struct deployment_task {
+	uint32_t vertex, subtask_index;
+	struct attempt_id attempt;
+	const uint8_t *state; /* encoded task_state to restore from, NULL: none */
+	size_t state_bytes;
+};
+
+struct deployment {
+	struct job_id job;
+	const char *job_name;
+	uint32_t key_group_count;        /* a power of two */
+	uint32_t channel_credit_count;   /* buffers a receiver grants, taskmanager.network... */
+	uint32_t channel_queue_count;    /* buffers in the sender's output queue */
+	uint64_t buffer_timeout_ns;      /* execution.buffer-timeout */
+	bool checkpointing;              /* an interval is configured, or checkpoints can be asked for */
+	uint32_t state_inline_bytes_max; /* execution.checkpointing.data-inline-threshold */
+	const char *checkpoint_dir;      /* <dir>/<job id>; chk-<id>/ are made by the coordinator */
+	int64_t restored_checkpoint_id;  /* 0: none */
+	uint32_t vertex_count, edge_count, task_count;
+	const struct deployment_vertex *vertices;
+	const struct deployment_edge *edges;
+	const struct deployment_task *tasks; /* all subtasks of the region: edges end inside it */
+};

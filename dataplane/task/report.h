@@ -1,0 +1,78 @@
+#pragma once
+
+/*
+ * report: what lcores tell the control thread.
+ *
+ * Place    task.
+ * Thread   written by a worker, read by the control thread through taskmanager_next_report.
+ * Memory   a report and what it points to stay valid until taskmanager_release_report.
+ */
+
+#include "dataplane/base/ids.h"
+#include "dataplane/base/limits.h"
+
+/* Flink's execution states as a TaskManager knows them (semantics 12.3). */
+enum task_status {
+	TASK_CREATED,
+	TASK_DEPLOYING,
+	TASK_INITIALIZING,
+	TASK_RUNNING,
+	TASK_CANCELING,
+	TASK_FINISHED,
+	TASK_CANCELED,
+	TASK_FAILED,
+};
+
+/* "RUNNING" and so on. */
+const char *task_status_name(enum task_status status);
+
+/* Why a task declined (semantics 9.1; the names without CHECKPOINT_ and DECLINED_). */
+enum decline_reason {
+	DECLINE_TASK_NOT_READY,
+	DECLINE_TASK_CLOSING,
+	DECLINE_TASK_FAILURE,
+	DECLINE_SUBSUMED,
+	DECLINE_ON_CANCELLATION_BARRIER,
+	DECLINE_INPUT_END_OF_STREAM,
+	DECLINE_ASYNC_EXCEPTION,
+	DECLINE_OTHER,
+};
+
+/* Semantics 2.2. */
+struct checkpoint_metrics {
+	int64_t alignment_duration_ns;
+	int64_t bytes_processed_during_alignment;
+	int64_t bytes_persisted_during_alignment;
+	int64_t sync_duration_ns, async_duration_ns;
+	int64_t start_delay_ns;
+	int64_t bytes_persisted; /* written by this checkpoint */
+	int64_t total_bytes;     /* of the state */
+	bool is_unaligned;
+};
+
+struct task_state; /* dataplane/checkpoint/task_state.h */
+
+enum report_kind {
+	REPORT_STATUS,      /* .status, .text when TASK_FAILED */
+	REPORT_END_OF_DATA, /* all input of the task is in (FO-12) */
+	REPORT_ACKNOWLEDGE, /* .checkpoint_id, .metrics, .state */
+	REPORT_DECLINE,     /* .checkpoint_id, .reason, .text */
+	REPORT_EVENT,       /* .operator_index, .event: to the operator's coordinator */
+};
+
+enum { REPORT_TEXT_BYTES = 512, REPORT_EVENT_BYTES_MAX = 4096 };
+
+struct report {
+	enum report_kind kind;
+	struct attempt_id attempt;
+	int64_t checkpoint_id;
+	enum task_status status;
+	enum decline_reason reason;
+	struct checkpoint_metrics metrics;
+	const struct task_state *state;
+	bool has_finished_operators; /* PL-6 "task finished": all finish logic has run */
+	uint32_t operator_index;
+	uint32_t event_bytes;
+	uint8_t event[REPORT_EVENT_BYTES_MAX];
+	char text[REPORT_TEXT_BYTES];
+};
