@@ -1,0 +1,9 @@
+#pragma once
+
+/*
+ * builtins: the operators that come with weir, each defined in builtin_<name>.c.
+ *
+ * A new one is a line here, a line in registry.c and its source in dataplane/meson.build.
+ */
+
+#include "dataplane/operator/operator.h"
