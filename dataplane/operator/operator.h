@@ -108,6 +108,10 @@ struct weir_state {
 	uint32_t value_bytes;
 	uint32_t version;   /* raise it when the meaning of the bytes changes */
 	uint64_t capacity;  /* list items or keyed entries of this subtask */
+	/* Keyed only: how many bytes at the front of the key decide the key group, those that the
+	 * hash edge in front sent it by; 0: all.  What is behind them (a window) makes entries
+	 * distinct and moves none to another subtask. */
+	uint32_t group_bytes;
 };
 
 /* What an operator needs and makes, under given parameters. */
@@ -138,12 +142,15 @@ struct weir_info {
 	uint32_t subtask_index, parallelism;
 	uint32_t in_record_bytes, out_record_bytes;
 	int64_t restored_checkpoint_id; /* 0: from none */
+	bool checkpointing; /* false: none is ever taken, so finish is the last chance to commit */
 	const struct weir_value *values;
 };
 
 /* ---- services: what the framework does for an operator -------------------------------------- */
 
 typedef uint32_t weir_file;
+
+enum { WEIR_FILE_WRITE_MAX = 65536 };
 
 struct weir_services {
 	uint32_t abi_version;
@@ -192,13 +199,15 @@ struct weir_services {
 	uint64_t *(*counter)(struct weir_context *ctx, uint32_t index);
 
 	/* Files, written behind the operator's back.  open: a new file (it must not exist); only
-	 * queues the work; false: too many open (16).  write: returns how many bytes were taken,
-	 * fewer when the disk is behind.  close: no more writes; the next checkpoint of this task is
-	 * acknowledged only when all bytes are durable.  publish: renames durably within one
-	 * directory, in the order asked; ends with file_done(tag).  A file error fails the running
-	 * checkpoint or, when none runs, the task. */
+	 * queues the work; false: too many open (16).  write: takes all of up to WEIR_FILE_WRITE_MAX
+	 * bytes, or none and says false when the disk is behind; so a file never ends within a
+	 * record.  close: no more writes; the next checkpoint of this task is acknowledged only when
+	 * all bytes are durable.  publish: renames durably within one directory, after the closes and
+	 * in the order asked; false: too many under way; ends with file_done(tag).  When there is no
+	 * space, bytes are kept and tried again and checkpoints of the task fail meanwhile; any other
+	 * error of a write fails the task.  A failed publish is the operator's to judge. */
 	bool (*file_open)(struct weir_context *ctx, const char *path, weir_file *file);
-	size_t (*file_write)(struct weir_context *ctx, weir_file file, const void *data, size_t bytes);
+	bool (*file_write)(struct weir_context *ctx, weir_file file, const void *data, size_t bytes);
 	void (*file_close)(struct weir_context *ctx, weir_file file);
 	bool (*file_publish)(struct weir_context *ctx, const char *from, const char *to, uint64_t tag);
 
