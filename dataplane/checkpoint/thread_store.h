@@ -1,0 +1,14 @@
+#pragma once
+
+/*
+ * thread_store: the store on one I/O thread, where io_uring is refused; same files, same results.
+ *
+ * Place    checkpoint, behind store.h.
+ * Thread   submit and reap on one thread, which shares two lock-free rings with the I/O thread.
+ * Memory   allocated in create.
+ * Errors   create: -ENOMEM, -EAGAIN.
+ */
+
+struct store;
+
+int thread_store_create(struct store **out);

@@ -1,0 +1,116 @@
+#pragma once
+
+/*
+ * keyed_state: one keyed state of one subtask: a hash table in the order of the key groups, with
+ * snapshots that are taken while it changes.
+ *
+ * Place    operator; the service table of the chain calls it, state_writer drives its snapshots.
+ * Thread   one owner, the worker of the task; create and restore before the task runs.
+ * Memory   everything lies in the memory given to create, the room for a full snapshot included.
+ * Time     a snapshot begins in O(1); each step is bounded by its budget; a batch copies at most
+ *          the blocks it changes.
+ * Errors   bool speaks of a bound (full, busy); bytes of a restore are foreign: 0 or -errno.
+ * Life     create_at, restore_chunk*, { put | get | next | remove | snapshot }*, then the memory
+ *          is simply given back.
+ *
+ * The position of an entry grows with the 64-bit hash of its key, so that each key group is a
+ * range of the table (but for entries that had to move up a few places).  Probing goes upwards
+ * into a tail behind the last position and never wraps.
+ */
+
+#include "dataplane/base/key_group.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	KEYED_STATE_ALIGN_BYTES = 4096,
+	KEYED_STATE_VALUE_BYTES_MAX = 65536,
+	KEYED_STATE_BATCH_MAX = 512,       /* keys in one put or get */
+	KEYED_STATE_BLOCK_SLOTS = 64,      /* the unit a snapshot copies */
+	KEYED_STATE_PIECE_BYTES = 262144,  /* the unit a snapshot hands out */
+};
+
+struct keyed_state;
+
+struct keyed_state_config {
+	uint32_t key_bytes;            /* 1..KEY_BYTES_MAX; 8 is the fast case */
+	uint32_t value_bytes;          /* 1..KEYED_STATE_VALUE_BYTES_MAX; aligned to 8 in the table */
+	uint64_t entry_count_max;      /* entries of this subtask, 1 or more */
+	uint32_t group_count;          /* key groups of the job, a power of two */
+	struct key_group_range groups; /* those of this subtask */
+};
+
+/* Memory that create_at needs, a multiple of KEYED_STATE_ALIGN_BYTES; 0 for a bad config or one
+ * that no address space holds. */
+uint64_t keyed_state_memory_bytes(const struct keyed_state_config *config);
+
+/* An empty table in `memory` (KEYED_STATE_ALIGN_BYTES aligned, keyed_state_memory_bytes long),
+ * every byte of which it touches.  Never fails for a config that has a size. */
+struct keyed_state *keyed_state_create_at(void *memory, const struct keyed_state_config *config);
+
+const struct keyed_state_config *keyed_state_config_of(const struct keyed_state *s);
+uint64_t keyed_state_count(const struct keyed_state *s);
+
+/* Finds or makes (zeroed) the entries of `count` keys that stand `stride` bytes apart.  `values`
+ * may be changed until the next call on this table.  false: keyed_state_error says why, and some
+ * of the keys may have been made. */
+bool keyed_state_put_batch(struct keyed_state *s, const void *keys, uint32_t stride,
+		uint32_t count, void **values);
+
+/* NULL for a key that is not there.  The values must not be changed. */
+void keyed_state_get_batch(const struct keyed_state *s, const void *keys, uint32_t stride,
+		uint32_t count, const void **values);
+
+/* Why put_batch said false: -ENOSPC (entry_count_max reached), -EDOM (a key of a key group that
+ * is another subtask's: the edge in front of this operator does not partition by this key). */
+int keyed_state_error(const struct keyed_state *s);
+
+/* Walks the entries in table order: *cursor 0 begins, false ends.  Entries made during a walk may
+ * or may not be met; all others are met exactly once. */
+bool keyed_state_next(const struct keyed_state *s, uint64_t *cursor, const void **key,
+		const void **value);
+
+/* Removes the entry that keyed_state_next has just returned, and moves *cursor so that the walk
+ * goes on with the one behind it. */
+void keyed_state_remove(struct keyed_state *s, uint64_t *cursor);
+
+/* ---- snapshot -------------------------------------------------------------------------------
+ * A sequence of chunks, each { uint32 block, uint32 count, count x (key, value) } in host order,
+ * with 1..64 entries without padding. */
+
+/* Freezes the present contents: O(1).  false while another one is under way (or its pieces are
+ * not all released): the caller declines its checkpoint. */
+bool keyed_state_snapshot_begin(struct keyed_state *s);
+
+/* Copies up to `block_budget` more blocks.  True when everything has been copied. */
+bool keyed_state_snapshot_step(struct keyed_state *s, uint32_t block_budget);
+
+/* Upper bound of the bytes this snapshot will have, known from its beginning. */
+uint64_t keyed_state_snapshot_bytes_max(const struct keyed_state *s);
+
+/* Bytes copied so far; the first of them stand at _bytes and stay there until _end. */
+uint64_t keyed_state_snapshot_filled(const struct keyed_state *s);
+const uint8_t *keyed_state_snapshot_bytes(const struct keyed_state *s);
+uint64_t keyed_state_snapshot_entry_count(const struct keyed_state *s);
+
+/* The next finished piece: KEYED_STATE_PIECE_BYTES of it, or the rest once all is copied; false
+ * when there is none now.  Pieces begin KEYED_STATE_ALIGN_BYTES aligned; behind the last one
+ * there are zeros up to that alignment. */
+bool keyed_state_snapshot_take(struct keyed_state *s, const uint8_t **bytes, uint32_t *size);
+
+/* A piece has been written, or will never be. */
+void keyed_state_snapshot_release(struct keyed_state *s);
+
+/* Everything is copied, taken and released: ready for the next one. */
+void keyed_state_snapshot_end(struct keyed_state *s);
+
+/* Gives up at any moment.  Pieces not released yet keep the next begin out. */
+void keyed_state_snapshot_abort(struct keyed_state *s);
+
+/* Puts one chunk from the front of `bytes` into the table, `*used` bytes long.  Entries of other
+ * key groups than this subtask's are passed over.  -EBADMSG: not a chunk, or a key twice;
+ * -ENOSPC: more entries than fit. */
+int keyed_state_restore_chunk(struct keyed_state *s, const uint8_t *bytes, size_t size,
+		size_t *used);
