@@ -15,6 +15,7 @@
 
 #include "dataplane/task/deployment.h"
 #include "dataplane/task/report.h"
+#include "dataplane/wire/event.h"
 
 struct buf_pool;
 struct clock;
@@ -49,14 +50,6 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 		char error[TASKMANAGER_ERROR_BYTES]);
 
 /* ---- calls to one attempt.  -ENOENT: no such attempt here (TE-1) ---- */
-
-enum snapshot_kind {
-	SNAPSHOT_CHECKPOINT,
-	SNAPSHOT_FULL_CHECKPOINT,
-	SNAPSHOT_SAVEPOINT,
-	SNAPSHOT_SAVEPOINT_SUSPEND,
-	SNAPSHOT_SAVEPOINT_TERMINATE,
-};
 
 struct checkpoint_request {
 	int64_t checkpoint_id;

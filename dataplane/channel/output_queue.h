@@ -1,0 +1,71 @@
+#pragma once
+
+/*
+ * output_queue: the sender's end of one channel: numbers its buffers, and holds what the receiver
+ * has not credited yet (DESIGN "Channel").
+ *
+ * Place    channel; part of an output gate, one for each channel.
+ * Thread   the producer's worker.
+ * Memory   fixed; buffers in the queue belong to it.
+ * Errors   -EAGAIN when events pile up at a receiver that takes none; nothing is dropped.
+ * Life     init, { add, announce, push }*, clear.
+ *
+ * Never pushes a buffer numbered at the cut of an event, or above, before that event is on the
+ * control lane.
+ */
+
+#include "dataplane/channel/ring_channel.h"
+#include "dataplane/wire/buf.h"
+
+/* Room kept for what must always go through: end of data, end of partition, a cancel marker. */
+enum { OUTPUT_QUEUE_EVENTS_RESERVED = 3 };
+
+struct output_queue {
+	struct ring_channel *channel;
+	uint64_t next_sequence; /* of the next buffer added */
+	uint64_t pushed_count;  /* buffers below it have left */
+	uint64_t credit;        /* as last read from the channel */
+	uint32_t announcement;  /* number of the last event made */
+	uint32_t event_head, event_tail;
+	struct buf *bufs[CHANNEL_BUFFERS_MAX];      /* by sequence, masked */
+	struct event events[CHANNEL_CONTROL_MAX];   /* by running index, masked */
+};
+
+void output_queue_init(struct output_queue *q, struct ring_channel *channel);
+
+static inline uint32_t output_queue_count(const struct output_queue *q)
+{
+	return (uint32_t)(q->next_sequence - q->pushed_count);
+}
+
+static inline uint32_t output_queue_event_count(const struct output_queue *q)
+{
+	return q->event_tail - q->event_head;
+}
+
+static inline bool output_queue_is_empty(const struct output_queue *q)
+{
+	return q->next_sequence == q->pushed_count && q->event_tail == q->event_head;
+}
+
+/* The buffer at `index` of those that wait, 0 the oldest; for channel state. */
+static inline struct buf *output_queue_at(const struct output_queue *q, uint32_t index)
+{
+	DCHECK(index < output_queue_count(q));
+	return q->bufs[(q->pushed_count + index) & (CHANNEL_BUFFERS_MAX - 1)];
+}
+
+/* Takes over a finished buffer; gives it its number and the last announcement's. */
+void output_queue_add(struct output_queue *q, struct buf *b);
+
+/* True when an event of that kind can be announced now. */
+bool output_queue_has_room(const struct output_queue *q, enum event_kind kind);
+
+/* Puts a copy of `e` in line behind the last buffer: fills its cut and number.  Needs room. */
+void output_queue_announce(struct output_queue *q, const struct event *e);
+
+/* Moves what may leave: events, then buffers by credit.  Returns how many of both moved. */
+uint32_t output_queue_push(struct output_queue *q);
+
+/* Releases the buffers that wait, forgets the events. */
+void output_queue_clear(struct output_queue *q);

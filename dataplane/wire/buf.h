@@ -1,0 +1,114 @@
+#pragma once
+
+/*
+ * buf: the buffer that records travel in, and the pools it comes from (DESIGN "Buffer").
+ *
+ * Place    wire; no DPDK type in here.  Two pools: the heap (tests: a use after release is seen by
+ *          sanitizers) and a mempool of mbufs (a buf lives in the private area of its mbuf).
+ * Thread   alloc, retain and release from any thread, also one on one lcore and one on another.
+ *          What a buf holds belongs to one owner at a time: it is handed over by ring.
+ * Memory   a heap pool calls malloc for each buf; a mempool never allocates after create.
+ * Errors   buf_alloc answers NULL when the pool is used up.
+ * Life     pool: create, { alloc, release }*, destroy when every buf is back.
+ */
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/limits.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf_pool;
+struct rte_mempool;
+
+enum {
+	BUF_NO_RECORD = UINT32_MAX, /* no record starts in this buffer */
+	BUF_ALIGN_BYTES = 512,      /* of `data`, so that it can be written with O_DIRECT */
+};
+
+struct buf {
+	uint8_t *data;
+	uint32_t capacity_bytes;
+	uint32_t size_bytes;
+	uint32_t first_record; /* offset of the first record that starts here, or BUF_NO_RECORD */
+	uint32_t announcement; /* number of the last event announced before it; 0: none */
+	uint64_t sequence;     /* within its channel: 0, 1, 2 ... */
+	int64_t watermark;     /* holds behind its last record */
+	_Atomic uint32_t refs;
+	struct buf_pool *pool;
+};
+
+static_assert(sizeof(struct buf) <= LINE_BYTES, "one line");
+
+/* What every kind of pool starts with; only buf_* functions look inside. */
+struct buf_pool {
+	struct buf *(*take)(struct buf_pool *pool);
+	void (*give)(struct buf_pool *pool, struct buf *b);
+	void (*destroy)(struct buf_pool *pool);
+	uint32_t capacity_bytes; /* of each buf */
+	uint32_t buf_count;
+};
+
+/* At most buf_count buffers at a time, each a malloc of its own.  -ENOMEM. */
+int buf_pool_from_heap(struct buf_pool **out, uint32_t capacity_bytes, uint32_t buf_count);
+
+/* Takes over the bufs of a mempool made by rte_pktmbuf_pool_create with priv_size
+ * BUF_PRIVATE_BYTES and data room buf_mempool_room_bytes(capacity_bytes); the mempool stays the
+ * caller's and must outlive the pool.  Per-lcore caches hide buffers from others: the mempool
+ * needs buf_mempool_count(...) of them for `buf_count` to be had at any time.  -EINVAL when the
+ * room or the private area is too small, -ENOMEM. */
+int buf_pool_from_mempool(
+		struct buf_pool **out, struct rte_mempool *mempool, uint32_t capacity_bytes);
+
+enum { BUF_PRIVATE_BYTES = LINE_BYTES };
+
+static inline uint32_t buf_mempool_room_bytes(uint32_t capacity_bytes)
+{
+	return capacity_bytes + BUF_ALIGN_BYTES;
+}
+
+/* `thread_count` lcores, each with a cache of `cache_count` buffers (it may keep half as many
+ * again). */
+static inline uint32_t buf_mempool_count(
+		uint32_t buf_count, uint32_t thread_count, uint32_t cache_count)
+{
+	return buf_count + thread_count * (cache_count + cache_count / 2);
+}
+
+/* Buffers in use now; exact only while nobody allocates or releases. */
+uint32_t buf_pool_used_count(const struct buf_pool *pool);
+
+/* Every buf must be back.  NULL is accepted. */
+void buf_pool_destroy(struct buf_pool *pool);
+
+/* An empty buffer with one reference, or NULL. */
+static inline struct buf *buf_alloc(struct buf_pool *pool)
+{
+	struct buf *b = pool->take(pool);
+
+	if (__builtin_expect(b == NULL, 0))
+		return NULL;
+	b->size_bytes = 0;
+	b->first_record = BUF_NO_RECORD;
+	b->announcement = 0;
+	b->sequence = 0;
+	b->watermark = INT64_MIN;
+	atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
+	return b;
+}
+
+/* One more owner; from now on nobody writes into it. */
+static inline void buf_retain(struct buf *b)
+{
+	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+}
+
+/* One owner less; the last one gives it back to its pool. */
+static inline void buf_release(struct buf *b)
+{
+	if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1 &&
+			atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	b->pool->give(b->pool, b);
+}

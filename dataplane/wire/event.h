@@ -1,0 +1,105 @@
+#pragma once
+
+/*
+ * event: what travels on the control lane of a channel, beside the data (DESIGN "The cut";
+ * flink-semantics 2.3, 10.3, 13.6).
+ *
+ * Place    wire; plain values, copied by the lanes.
+ * Errors   none: who fills an event from the outside checks it first.
+ *
+ * An event has a position in line: every buffer numbered below its cut is before it.  It also has
+ * a number of its own, 1, 2, 3 ... within its channel, which buffers made behind it name.
+ */
+
+#include "dataplane/base/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 10.2. */
+enum snapshot_kind {
+	SNAPSHOT_CHECKPOINT,
+	SNAPSHOT_FULL_CHECKPOINT,
+	SNAPSHOT_SAVEPOINT,
+	SNAPSHOT_SAVEPOINT_SUSPEND,
+	SNAPSHOT_SAVEPOINT_TERMINATE,
+};
+
+/* Flink's ordinals, 10.3. */
+enum alignment {
+	ALIGNMENT_AT_LEAST_ONCE,
+	ALIGNMENT_ALIGNED,
+	ALIGNMENT_UNALIGNED,
+	ALIGNMENT_FORCED_ALIGNED,
+};
+
+#define ALIGNED_TIMEOUT_NONE INT64_MAX
+
+struct checkpoint_options {
+	int64_t aligned_timeout_ms; /* ALIGNED_TIMEOUT_NONE: never */
+	uint32_t location;          /* id of the target location reference; 0: the job's own */
+	uint8_t snapshot;           /* enum snapshot_kind */
+	uint8_t alignment;          /* enum alignment */
+};
+
+static inline bool checkpoint_options_is_timeoutable(const struct checkpoint_options *o)
+{
+	return o->alignment == ALIGNMENT_ALIGNED && o->aligned_timeout_ms > 0 &&
+			o->aligned_timeout_ms < ALIGNED_TIMEOUT_NONE;
+}
+
+static inline bool checkpoint_options_is_unaligned(const struct checkpoint_options *o)
+{
+	return o->alignment == ALIGNMENT_UNALIGNED;
+}
+
+static inline bool checkpoint_options_needs_channel_state(const struct checkpoint_options *o)
+{
+	return checkpoint_options_is_unaligned(o) || checkpoint_options_is_timeoutable(o);
+}
+
+enum event_kind {
+	EVENT_BARRIER = 1,
+	EVENT_CANCEL,           /* of `checkpoint_id`; in line like any other (OU-4) */
+	EVENT_END_OF_DATA,      /* `stop_mode` says how (TK-12) */
+	EVENT_END_OF_PARTITION, /* the producer has finished; nothing follows (TK-13a) */
+};
+
+enum stop_mode { STOP_DRAIN, STOP_NO_DRAIN };
+
+struct event {
+	int64_t checkpoint_id; /* barrier, cancel */
+	int64_t timestamp_ms;  /* barrier: wall clock of the trigger */
+	struct checkpoint_options options; /* barrier */
+	uint64_t cut;          /* buffers below it are before the event */
+	int64_t watermark;     /* holds at the cut */
+	uint32_t announcement; /* its number in its channel */
+	uint8_t kind;          /* enum event_kind */
+	uint8_t stop_mode;     /* end of data: enum stop_mode */
+};
+
+static_assert(sizeof(struct event) <= LINE_BYTES, "one line");
+static_assert(sizeof(struct event) % 8 == 0, "the control lane copies words");
+
+/* True for what the barrier handler must hear of before it is in line (IC-3). */
+static inline bool event_is_early(const struct event *e)
+{
+	return e->kind == EVENT_BARRIER && checkpoint_options_needs_channel_state(&e->options);
+}
+
+/* "barrier", "cancel" and so on. */
+static inline const char *event_kind_name(uint8_t kind)
+{
+	switch (kind) {
+	case EVENT_BARRIER:
+		return "barrier";
+	case EVENT_CANCEL:
+		return "cancel";
+	case EVENT_END_OF_DATA:
+		return "end of data";
+	case EVENT_END_OF_PARTITION:
+		return "end of partition";
+	default:
+		return "unknown";
+	}
+}
