@@ -1,0 +1,270 @@
+#include "control/net/tcp_connection.h"
+
+#include "control/net/loop_internal.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/limits.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+	READ_BYTES_ONCE = 1024 * 1024,
+	/* Two of the largest messages. */
+	WAITING_BYTES_MAX = 2 * (MESSAGE_BYTES_MAX + MESSAGE_HEAD_BYTES),
+};
+
+struct tcp_connection {
+	struct connection port; /* first: the port's pointer is ours */
+	struct bufferevent *bev;
+	bool is_broken;   /* `closed` was called, or is being called */
+	bool is_closing;  /* close was called inside a callback */
+	bool is_overfull; /* given up because the peer takes nothing */
+	uint32_t callback_depth;
+	char peer[TCP_CONNECTION_TEXT_BYTES];
+};
+
+static void destroy(struct tcp_connection *t)
+{
+	bufferevent_free(t->bev);
+	free(t);
+}
+
+static void enter_callback(struct tcp_connection *t)
+{
+	t->callback_depth++;
+}
+
+/* Frees what was closed meanwhile.  False: it is gone. */
+static bool leave_callback(struct tcp_connection *t)
+{
+	CHECK(t->callback_depth > 0);
+	t->callback_depth--;
+	if (t->is_closing && t->callback_depth == 0) {
+		destroy(t);
+		return false;
+	}
+	return true;
+}
+
+static void break_off(struct tcp_connection *t, const char *reason)
+{
+	if (t->is_broken || t->is_closing)
+		return;
+	t->is_broken = true;
+	bufferevent_disable(t->bev, EV_READ | EV_WRITE);
+	t->port.events->closed(t->port.owner, &t->port, reason);
+}
+
+/* Takes one frame.  False: not all of it is there, or the connection has ended. */
+static bool take_frame(struct tcp_connection *t)
+{
+	struct evbuffer *in = bufferevent_get_input(t->bev);
+	uint8_t head[MESSAGE_HEAD_BYTES];
+	size_t frame_bytes;
+	Weir__Envelope *envelope;
+
+	if (t->is_broken || t->is_closing)
+		return false;
+	if (evbuffer_copyout(in, head, sizeof(head)) < (ev_ssize_t)sizeof(head)) {
+		bufferevent_setwatermark(t->bev, EV_READ, sizeof(head), 0);
+		return false;
+	}
+	if (message_frame_bytes(head, &frame_bytes) != 0) {
+		break_off(t, "a frame of impossible size arrived");
+		return false;
+	}
+	if (evbuffer_get_length(in) < frame_bytes) {
+		bufferevent_setwatermark(t->bev, EV_READ, frame_bytes, 0);
+		return false;
+	}
+
+	const uint8_t *frame = evbuffer_pullup(in, (ev_ssize_t)frame_bytes);
+	int rc = frame == NULL ? -ENOMEM : message_unpack(frame, frame_bytes, &envelope);
+	if (rc != 0) {
+		break_off(t, "a message that cannot be read arrived");
+		return false;
+	}
+	evbuffer_drain(in, frame_bytes);
+	t->port.events->received(t->port.owner, &t->port, envelope);
+	message_free(envelope);
+	return true;
+}
+
+static void on_read(struct bufferevent *bev, void *context)
+{
+	struct tcp_connection *t = context;
+
+	(void)bev;
+	enter_callback(t);
+	while (take_frame(t))
+		;
+	leave_callback(t);
+}
+
+static void send_at_once(int fd)
+{
+	int one = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+static void on_event(struct bufferevent *bev, short what, void *context)
+{
+	struct tcp_connection *t = context;
+	const char *reason = NULL;
+
+	enter_callback(t);
+	if (what & BEV_EVENT_CONNECTED) {
+		/* The time limit was for connecting only. */
+		bufferevent_set_timeouts(bev, NULL, NULL);
+		send_at_once(bufferevent_getfd(bev));
+	} else if (t->is_overfull) {
+		reason = "the peer takes no messages";
+	} else if (what & BEV_EVENT_EOF) {
+		reason = "closed by the peer";
+	} else if (what & BEV_EVENT_TIMEOUT) {
+		reason = "timed out";
+	} else if (what & BEV_EVENT_ERROR) {
+		int dns = bufferevent_socket_get_dns_error(bev);
+
+		reason = dns != 0 ? evutil_gai_strerror(dns)
+				  : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR());
+	}
+	if (reason != NULL) {
+		/* What arrived before the end still counts. */
+		while (take_frame(t))
+			;
+		break_off(t, reason);
+	}
+	leave_callback(t);
+}
+
+static int tcp_send(struct connection *c, const Weir__Envelope *envelope)
+{
+	struct tcp_connection *t = (struct tcp_connection *)c;
+	struct evbuffer *out = bufferevent_get_output(t->bev);
+	uint8_t *frame;
+	size_t frame_bytes;
+
+	if (t->is_broken || t->is_closing || t->is_overfull)
+		return -ENOTCONN;
+	if (evbuffer_get_length(out) > WAITING_BYTES_MAX) {
+		t->is_overfull = true;
+		bufferevent_trigger_event(t->bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
+		return -ENOBUFS;
+	}
+	int rc = message_pack(envelope, &frame, &frame_bytes);
+	if (rc != 0)
+		return rc;
+	rc = bufferevent_write(t->bev, frame, frame_bytes) == 0 ? 0 : -ENOMEM;
+	free(frame);
+	return rc;
+}
+
+static void tcp_close(struct connection *c)
+{
+	struct tcp_connection *t = (struct tcp_connection *)c;
+	evutil_socket_t fd = bufferevent_getfd(t->bev);
+
+	CHECK(!t->is_closing);
+	/* A last word goes out when the socket takes it at once. */
+	if (!t->is_broken && fd >= 0)
+		(void)evbuffer_write(bufferevent_get_output(t->bev), fd);
+	t->is_closing = true;
+	if (t->callback_depth == 0)
+		destroy(t);
+}
+
+static const char *tcp_peer(const struct connection *c)
+{
+	return ((const struct tcp_connection *)c)->peer;
+}
+
+static const struct connection_ops tcp_ops = {tcp_send, tcp_close, tcp_peer};
+
+/* `fd` -1: not connected yet. */
+static int create(struct tcp_connection **out, struct loop *l, int fd)
+{
+	struct tcp_connection *t = calloc(1, sizeof(*t));
+
+	if (t != NULL)
+		t->bev = bufferevent_socket_new(
+				loop_base(l), fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	if (t == NULL || t->bev == NULL) {
+		free(t);
+		if (fd >= 0)
+			evutil_closesocket(fd);
+		return -ENOMEM;
+	}
+	t->port.ops = &tcp_ops;
+	bufferevent_setcb(t->bev, on_read, NULL, on_event, t);
+	bufferevent_set_max_single_read(t->bev, READ_BYTES_ONCE);
+	bufferevent_set_max_single_write(t->bev, READ_BYTES_ONCE);
+	*out = t;
+	return 0;
+}
+
+int tcp_connection_open(struct connection **out, struct loop *l, const char *host, uint16_t port,
+		const struct connection_events *events, void *owner)
+{
+	struct timeval limit = {TCP_CONNECT_TIMEOUT_S, 0};
+	struct tcp_connection *t;
+	int rc = create(&t, l, -1);
+
+	if (rc != 0)
+		return rc;
+	connection_own(&t->port, events, owner);
+	snprintf(t->peer, sizeof(t->peer), "%s:%u", host, port);
+	bufferevent_set_timeouts(t->bev, NULL, &limit);
+	bufferevent_enable(t->bev, EV_READ | EV_WRITE);
+	/* A failure is told by on_event, later. */
+	if (bufferevent_socket_connect_hostname(t->bev, NULL, AF_UNSPEC, host, port) != 0)
+		bufferevent_trigger_event(t->bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
+	*out = &t->port;
+	return 0;
+}
+
+static void print_peer(struct tcp_connection *t, int fd)
+{
+	struct sockaddr_storage from;
+	socklen_t from_bytes = sizeof(from);
+	char address[INET6_ADDRSTRLEN] = "?";
+	unsigned int port = 0;
+
+	if (getpeername(fd, (struct sockaddr *)&from, &from_bytes) == 0) {
+		if (from.ss_family == AF_INET) {
+			struct sockaddr_in *in = (struct sockaddr_in *)&from;
+
+			evutil_inet_ntop(AF_INET, &in->sin_addr, address, sizeof(address));
+			port = ntohs(in->sin_port);
+		} else if (from.ss_family == AF_INET6) {
+			struct sockaddr_in6 *in = (struct sockaddr_in6 *)&from;
+
+			evutil_inet_ntop(AF_INET6, &in->sin6_addr, address, sizeof(address));
+			port = ntohs(in->sin6_port);
+		}
+	}
+	snprintf(t->peer, sizeof(t->peer), "%s:%u", address, port);
+}
+
+int tcp_connection_adopt(struct connection **out, struct loop *l, int fd)
+{
+	struct tcp_connection *t;
+	int rc = create(&t, l, fd);
+
+	if (rc != 0)
+		return rc;
+	print_peer(t, fd);
+	send_at_once(fd);
+	bufferevent_enable(t->bev, EV_READ | EV_WRITE);
+	*out = &t->port;
+	return 0;
+}
