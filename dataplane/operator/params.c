@@ -176,14 +176,14 @@ static void refuse_unknown(
 	for (uint32_t i = 0; i < op->param_count; i++)
 		nearest_offer(&near, op->params[i].name);
 	const char *best = nearest_best(&near);
-	int at = snprintf(error, WEIR_ERROR_BYTES, "%.*s: %.64s has no such parameter; expected ",
+	int at = snprintf(error, WEIR_ERROR_BYTES, "%.*s: %.64s has no such parameter; ",
 			SHOWN_BYTES_MAX, name, op->name);
 	if (best != NULL) {
-		snprintf(error + at, WEIR_ERROR_BYTES - (size_t)at, "%s?", best);
+		snprintf(error + at, WEIR_ERROR_BYTES - (size_t)at, "did you mean %s?", best);
 		return;
 	}
-	if (op->param_count == 0)
-		snprintf(error + at, WEIR_ERROR_BYTES - (size_t)at, "none");
+	at += snprintf(error + at, WEIR_ERROR_BYTES - (size_t)at, "expected %s",
+			op->param_count == 0 ? "none" : "one of ");
 	for (uint32_t i = 0; i < op->param_count && at < WEIR_ERROR_BYTES; i++)
 		at += snprintf(error + at, WEIR_ERROR_BYTES - (size_t)at, "%s%s",
 				i == 0 ? "" : ", ", op->params[i].name);

@@ -102,7 +102,7 @@ Test(params, what_is_out_of_bounds_is_refused_with_the_bounds)
 
 Test(params, an_unknown_name_is_refused_with_a_guess_or_all_names)
 {
-	expect_refused("cuont", "1", "cuont: generator has no such parameter; expected count?");
+	expect_refused("cuont", "1", "cuont: generator has no such parameter; did you mean count?");
 	expect_refused("colour", "1",
 			"colour: generator has no such parameter; expected path, count, skew, "
 			"follow, "
