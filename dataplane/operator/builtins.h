@@ -7,3 +7,7 @@
  */
 
 #include "dataplane/operator/operator.h"
+
+extern const struct weir_operator builtin_digest_sink;
+extern const struct weir_operator builtin_generator;
+extern const struct weir_operator builtin_keyed_count;

@@ -370,3 +370,55 @@ static inline uint64_t *weir_counter(struct weir_context *ctx, uint32_t index)
 {
 	return weir_services_of(ctx)->counter(ctx, index);
 }
+
+static inline uint64_t weir_keyed_count(struct weir_context *ctx, uint32_t state)
+{
+	return weir_services_of(ctx)->keyed_count(ctx, state);
+}
+
+static inline uint32_t weir_list_count(struct weir_context *ctx, uint32_t state)
+{
+	return weir_services_of(ctx)->list_count(ctx, state);
+}
+
+static inline void *weir_list_at(struct weir_context *ctx, uint32_t state, uint32_t index)
+{
+	return weir_services_of(ctx)->list_at(ctx, state, index);
+}
+
+static inline bool weir_list_add(struct weir_context *ctx, uint32_t state, const void *item)
+{
+	return weir_services_of(ctx)->list_add(ctx, state, item);
+}
+
+static inline void weir_list_remove(struct weir_context *ctx, uint32_t state, uint32_t index)
+{
+	weir_services_of(ctx)->list_remove(ctx, state, index);
+}
+
+static inline bool weir_file_open(struct weir_context *ctx, const char *path, weir_file *file)
+{
+	return weir_services_of(ctx)->file_open(ctx, path, file);
+}
+
+static inline bool weir_file_write(
+		struct weir_context *ctx, weir_file file, const void *data, size_t bytes)
+{
+	return weir_services_of(ctx)->file_write(ctx, file, data, bytes);
+}
+
+static inline void weir_file_close(struct weir_context *ctx, weir_file file)
+{
+	weir_services_of(ctx)->file_close(ctx, file);
+}
+
+static inline bool weir_file_publish(
+		struct weir_context *ctx, const char *from, const char *to, uint64_t tag)
+{
+	return weir_services_of(ctx)->file_publish(ctx, from, to, tag);
+}
+
+static inline void weir_send_event(struct weir_context *ctx, const void *data, uint32_t bytes)
+{
+	weir_services_of(ctx)->send_event(ctx, data, bytes);
+}

@@ -10,6 +10,9 @@
 
 /* In name order; NULL ends the table. */
 static const struct weir_operator *const builtins[] = {
+		&builtin_digest_sink,
+		&builtin_generator,
+		&builtin_keyed_count,
 		NULL,
 };
 
