@@ -1,0 +1,37 @@
+#pragma once
+
+/*
+ * acknowledgement: what a task reports of its part of a checkpoint (flink-semantics 2.2).
+ *
+ * Place    control/coordinator, the floor of the rules.
+ * Thread   plain values.
+ */
+
+#include "control/coordinator/snapshot_state.h"
+#include "dataplane/base/ids.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct subtask_metrics {
+	int64_t alignment_ns;
+	int64_t start_delay_ns;
+	int64_t processed_bytes; /* during alignment */
+	int64_t persisted_bytes; /* during alignment: in-flight data */
+	int64_t sync_ms, async_ms;
+	int64_t checkpointed_bytes; /* written by this checkpoint */
+	int64_t state_bytes;        /* all of the state */
+	bool is_unaligned;
+};
+
+/* PL-6. */
+enum finish_flag { FINISH_NONE, FINISH_OPERATORS_FINISHED, FINISH_RESTORED_AS_FINISHED };
+
+struct acknowledgement {
+	uint32_t subtask; /* of the execution graph; UINT32_MAX or any other number: unknown */
+	struct attempt_id attempt;
+	int64_t checkpoint_id;
+	struct subtask_metrics metrics;
+	enum finish_flag finish;
+	struct snapshot_state state; /* taken by the call it is given to */
+};
