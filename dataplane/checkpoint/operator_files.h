@@ -45,8 +45,8 @@ struct operator_files *operator_files_create_at(void *memory, struct store *stor
  * too long. */
 bool operator_files_open(struct operator_files *f, const char *path, uint32_t *file);
 
-/* Returns how many bytes were taken; fewer than `size` when the disk is behind. */
-size_t operator_files_write(struct operator_files *f, uint32_t file, const void *data, size_t size);
+/* Takes all of up to OPERATOR_FILES_BUFFER_BYTES, or nothing and says false: the disk is behind. */
+bool operator_files_write(struct operator_files *f, uint32_t file, const void *data, size_t size);
 
 /* No more writes.  The number may be given out again once all is durable. */
 void operator_files_close(struct operator_files *f, uint32_t file);

@@ -15,7 +15,9 @@
  *
  * The position of an entry grows with the 64-bit hash of its key, so that each key group is a
  * range of the table (but for entries that had to move up a few places).  Probing goes upwards
- * into a tail behind the last position and never wraps.
+ * into a tail behind the last position and never wraps.  Where only the front of a key decides the
+ * key group, the whole key decides the position: one busy front would else fill its own range and
+ * leave the others empty.
  */
 
 #include "dataplane/base/key_group.h"
@@ -37,6 +39,7 @@ struct keyed_state;
 struct keyed_state_config {
 	uint32_t key_bytes;            /* 1..KEY_BYTES_MAX; 8 is the fast case */
 	uint32_t value_bytes;          /* 1..KEYED_STATE_VALUE_BYTES_MAX; aligned to 8 in the table */
+	uint32_t group_bytes;          /* at the front of the key decide its key group; 0: all */
 	uint64_t entry_count_max;      /* entries of this subtask, 1 or more */
 	uint32_t group_count;          /* key groups of the job, a power of two */
 	struct key_group_range groups; /* those of this subtask */
