@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct buf_pool;
+struct buf_pool_ops;
 struct rte_mempool;
 
 enum {
@@ -45,7 +46,7 @@ static_assert(sizeof(struct buf) <= LINE_BYTES, "one line");
 struct buf_pool {
 	struct buf *(*take)(struct buf_pool *pool);
 	void (*give)(struct buf_pool *pool, struct buf *b);
-	void (*destroy)(struct buf_pool *pool);
+	const struct buf_pool_ops *ops;
 	uint32_t capacity_bytes; /* of each buf */
 	uint32_t buf_count;
 };

@@ -1,0 +1,129 @@
+#include "dataplane/channel/input_channel.h"
+
+#include "dataplane/wire/record.h"
+
+#include <errno.h>
+
+enum { BUFS_MASK = CHANNEL_BUFFERS_MAX - 1, EVENTS_MASK = CHANNEL_CONTROL_MAX - 1 };
+
+int input_channel_init(struct input_channel *ch, struct ring_channel *channel,
+		const struct record_reader_config *config)
+{
+	*ch = (struct input_channel){
+			.channel = channel,
+			.watermark = WEIR_WATERMARK_NONE,
+			.is_open = true,
+	};
+	return record_reader_create(&ch->reader, config);
+}
+
+static uint32_t take_bufs(struct input_channel *ch)
+{
+	struct buf *taken[BATCH_COUNT_MAX];
+	uint32_t count = ring_channel_take(ch->channel, taken, BATCH_COUNT_MAX);
+
+	for (uint32_t i = 0; i < count; i++) {
+		CHECK(taken[i]->sequence == ch->taken_count); /* IC-1 */
+		ch->bufs[ch->taken_count & BUFS_MASK] = taken[i];
+		ch->taken_count++;
+	}
+	CHECK(input_channel_count(ch) <= ring_channel_config(ch->channel)->credit_count);
+	return count;
+}
+
+static uint32_t take_events(struct input_channel *ch)
+{
+	uint32_t from = ch->event_tail & EVENTS_MASK;
+	uint32_t room = CHANNEL_CONTROL_MAX - input_channel_event_count(ch);
+
+	if (room > CHANNEL_CONTROL_MAX - from)
+		room = CHANNEL_CONTROL_MAX - from;
+
+	uint32_t count = ring_channel_take_events(ch->channel, &ch->events[from], room);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct event *e = &ch->events[from + i];
+
+		CHECK(e->announcement == ch->announced + 1);
+		CHECK(e->cut > ch->position || (e->cut == ch->position && !ch->is_begun));
+		ch->announced++;
+	}
+	ch->event_tail += count;
+	return count;
+}
+
+/* In this order: then every event that a buffer taken here names is in the lane. */
+uint32_t input_channel_poll(struct input_channel *ch, uint32_t *events)
+{
+	uint32_t count = take_bufs(ch);
+
+	*events += take_events(ch);
+	return count;
+}
+
+/* False while the event it names is still in the lane, because there was no room here. */
+static bool is_announced(const struct input_channel *ch, const struct buf *b)
+{
+	return (int32_t)(b->announcement - ch->announced) <= 0;
+}
+
+/* Sender and receiver put an event between two records, never into one. */
+static int check_whole(const struct input_channel *ch)
+{
+	uint32_t bytes;
+
+	(void)record_reader_partial(ch->reader, &bytes);
+	return bytes == 0 ? 0 : -EPROTO;
+}
+
+int input_channel_head(struct input_channel *ch, struct weir_batch *batch)
+{
+	int rc;
+
+	if (!ch->is_begun) {
+		if (input_channel_event_count(ch) > 0 &&
+				input_channel_event(ch, 0)->cut == ch->position) {
+			rc = check_whole(ch);
+			return rc != 0 ? rc : INPUT_HEAD_EVENT;
+		}
+		if (input_channel_count(ch) == 0 || !is_announced(ch, input_channel_buf(ch, 0)))
+			return INPUT_HEAD_NONE;
+		rc = record_reader_feed(ch->reader, input_channel_buf(ch, 0));
+		if (rc != 0)
+			return rc;
+		ch->is_begun = true;
+	}
+
+	rc = record_reader_peek(ch->reader, RECORDS_COUNT_MAX, batch);
+	if (rc < 0)
+		return rc;
+	return rc == 1 ? INPUT_HEAD_RECORDS : INPUT_HEAD_END;
+}
+
+void input_channel_advance(struct input_channel *ch, uint32_t count)
+{
+	CHECK(ch->is_begun);
+	record_reader_advance(ch->reader, count);
+}
+
+void input_channel_finish(struct input_channel *ch)
+{
+	CHECK(ch->is_begun);
+	buf_release(input_channel_buf(ch, 0));
+	ch->is_begun = false;
+	ch->position++;
+	ring_channel_grant(ch->channel, ch->position);
+}
+
+void input_channel_pop(struct input_channel *ch)
+{
+	CHECK(input_channel_event_count(ch) > 0);
+	ch->event_head++;
+}
+
+void input_channel_clear(struct input_channel *ch)
+{
+	for (; ch->position < ch->taken_count; ch->position++)
+		buf_release(ch->bufs[ch->position & BUFS_MASK]);
+	record_reader_destroy(ch->reader);
+	ch->reader = NULL;
+}

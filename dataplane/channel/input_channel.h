@@ -1,0 +1,89 @@
+#pragma once
+
+/*
+ * input_channel: the receiver's end of one channel: what has arrived, and how far in line the
+ * consumer is.
+ *
+ * Place    channel; part of an input gate, one for each channel.
+ * Thread   the consumer's worker.
+ * Memory   a record reader in init; buffers here belong to it until they are processed.
+ * Errors   -EPROTO from head when a buffer does not hold what the edge agreed on.
+ * Life     init, { poll, head, advance, finish, pop }*, clear.
+ *
+ * Position = buffers processed entirely.  An event is due when its cut is the position: nothing is
+ * processed across it.  No buffer is begun before the event it names is in (DESIGN "Order between
+ * the lanes").
+ */
+
+#include "dataplane/channel/ring_channel.h"
+#include "dataplane/operator/operator.h"
+#include "dataplane/wire/buf.h"
+
+struct record_reader;
+struct record_reader_config;
+
+struct input_channel {
+	struct ring_channel *channel;
+	struct record_reader *reader;
+	uint64_t taken_count; /* buffers taken from the ring */
+	uint64_t position;
+	int64_t watermark;    /* that holds at the position or, a buffer begun, will hold behind it */
+	uint32_t announced;   /* number of the last event taken */
+	uint32_t event_head, event_tail;
+	bool is_open, is_blocked;
+	bool is_begun;        /* the reader has the buffer at the position */
+	struct buf *bufs[CHANNEL_BUFFERS_MAX];    /* by sequence, masked */
+	struct event events[CHANNEL_CONTROL_MAX]; /* by running index, masked */
+};
+
+enum input_head {
+	INPUT_HEAD_NONE,    /* nothing can be processed now */
+	INPUT_HEAD_EVENT,   /* the next event is due */
+	INPUT_HEAD_RECORDS, /* whole records of the buffer begun */
+	INPUT_HEAD_END,     /* the buffer begun has been read to its end */
+};
+
+/* -EINVAL, -ENOMEM. */
+int input_channel_init(struct input_channel *ch, struct ring_channel *channel,
+		const struct record_reader_config *config);
+
+/* Takes data, then control.  Returns how many buffers, and adds the events to `*events`. */
+uint32_t input_channel_poll(struct input_channel *ch, uint32_t *events);
+
+/* What is at the head of the line, an enum input_head, beginning the next buffer if need be;
+ * fills `batch` for records.  -EPROTO. */
+int input_channel_head(struct input_channel *ch, struct weir_batch *batch);
+
+/* Leaves records of the last batch behind. */
+void input_channel_advance(struct input_channel *ch, uint32_t count);
+
+/* The buffer begun is processed: gives back the buffer and its credit. */
+void input_channel_finish(struct input_channel *ch);
+
+/* The event due is processed. */
+void input_channel_pop(struct input_channel *ch);
+
+static inline uint32_t input_channel_count(const struct input_channel *ch)
+{
+	return (uint32_t)(ch->taken_count - ch->position);
+}
+
+static inline uint32_t input_channel_event_count(const struct input_channel *ch)
+{
+	return ch->event_tail - ch->event_head;
+}
+
+/* 0 is the next one; index < count. */
+static inline struct buf *input_channel_buf(const struct input_channel *ch, uint32_t index)
+{
+	return ch->bufs[(ch->position + index) & (CHANNEL_BUFFERS_MAX - 1)];
+}
+
+static inline const struct event *input_channel_event(
+		const struct input_channel *ch, uint32_t index)
+{
+	return &ch->events[(ch->event_head + index) & (CHANNEL_CONTROL_MAX - 1)];
+}
+
+/* Releases what is here. */
+void input_channel_clear(struct input_channel *ch);

@@ -1,0 +1,80 @@
+#include "dataplane/wire/buf.h"
+
+#include "dataplane/wire/buf_internal.h"
+
+#include <errno.h>
+#include <rte_mbuf.h>
+#include <stdlib.h>
+
+static_assert(sizeof(struct buf) <= BUF_PRIVATE_BYTES, "a buf fits the private area");
+static_assert(BUF_BYTES_MAX + BUF_ALIGN_BYTES <= UINT16_MAX, "a segment fits an mbuf");
+
+struct mbuf_pool {
+	struct buf_pool pool;
+	struct rte_mempool *mempool;
+};
+
+/* The mbuf itself stays as it was made: one reference, one segment. */
+static struct buf *mbuf_take(struct buf_pool *pool)
+{
+	struct rte_mbuf *m = rte_mbuf_raw_alloc(((struct mbuf_pool *)pool)->mempool);
+
+	return m != NULL ? rte_mbuf_to_priv(m) : NULL;
+}
+
+static void mbuf_give(struct buf_pool *pool, struct buf *b)
+{
+	(void)pool;
+	rte_mbuf_raw_free(RTE_PTR_SUB(b, sizeof(struct rte_mbuf)));
+}
+
+static uint32_t mbuf_used(const struct buf_pool *pool)
+{
+	return rte_mempool_in_use_count(((const struct mbuf_pool *)pool)->mempool);
+}
+
+static void mbuf_destroy(struct buf_pool *pool)
+{
+	free(pool);
+}
+
+static const struct buf_pool_ops mbuf_ops = {mbuf_used, mbuf_destroy};
+
+static void make_buf(struct rte_mempool *mempool, void *pool, void *object, unsigned int index)
+{
+	struct rte_mbuf *m = object;
+	struct buf *b = rte_mbuf_to_priv(m);
+
+	(void)mempool;
+	(void)index;
+	*b = (struct buf){
+			.data = RTE_PTR_ALIGN_CEIL(m->buf_addr, BUF_ALIGN_BYTES),
+			.capacity_bytes = ((struct buf_pool *)pool)->capacity_bytes,
+			.pool = pool,
+	};
+}
+
+int buf_pool_from_mempool(
+		struct buf_pool **out, struct rte_mempool *mempool, uint32_t capacity_bytes)
+{
+	if (capacity_bytes == 0 || capacity_bytes > BUF_BYTES_MAX ||
+			rte_pktmbuf_data_room_size(mempool) <
+					buf_mempool_room_bytes(capacity_bytes) ||
+			rte_pktmbuf_priv_size(mempool) < sizeof(struct buf))
+		return -EINVAL;
+
+	struct mbuf_pool *made = calloc(1, sizeof(*made));
+	if (made == NULL)
+		return -ENOMEM;
+	made->mempool = mempool;
+	made->pool = (struct buf_pool){
+			.take = mbuf_take,
+			.give = mbuf_give,
+			.ops = &mbuf_ops,
+			.capacity_bytes = capacity_bytes,
+			.buf_count = mempool->size,
+	};
+	rte_mempool_obj_iter(mempool, make_buf, &made->pool);
+	*out = &made->pool;
+	return 0;
+}
