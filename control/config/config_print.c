@@ -1,0 +1,97 @@
+#include "control/config/config_internal.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const origin_names[] = {"preset", "config file", "job file", "option"};
+static const char *const type_names[] = {
+		"text", "number", "real", "true|false", "duration", "size", "choice"};
+
+char **config_to_args(const struct config *c, uint32_t *count)
+{
+	size_t bytes = 0;
+
+	*count = 0;
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (c->entries[i].text == NULL)
+			continue;
+		*count += 2;
+		bytes += strlen(config_key_at(i)->param.name) + strlen(c->entries[i].text) + 2;
+	}
+	size_t head = (*count + 1) * sizeof(char *);
+	char **args = malloc(head + bytes + sizeof("-D"));
+	if (args == NULL)
+		return NULL;
+
+	char *flag = (char *)args + head, *at = flag + sizeof("-D");
+	uint32_t n = 0;
+	memcpy(flag, "-D", sizeof("-D"));
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (c->entries[i].text == NULL)
+			continue;
+		args[n++] = flag;
+		args[n++] = at;
+		at += sprintf(at, "%s=%s", config_key_at(i)->param.name, c->entries[i].text) + 1;
+	}
+	args[n] = NULL;
+	return args;
+}
+
+static bool print_json(const struct config *c, FILE *out)
+{
+	json_t *all = json_object();
+	int rc = all == NULL ? -1 : 0;
+
+	for (uint32_t i = 0; i < c->count && rc == 0; i++) {
+		const struct config_entry *entry = &c->entries[i];
+		char place[512];
+
+		config_place_print(config_place_of(c, i), place, sizeof(place));
+		rc = json_object_set_new(all, config_key_at(i)->param.name,
+				json_pack("{s:s?, s:s, s:s}", "value", entry->value.text, "origin",
+						origin_names[entry->origin], "place", place));
+	}
+	if (rc == 0)
+		rc = json_dumpf(all, out, JSON_INDENT(2));
+	json_decref(all);
+	fputc('\n', out);
+	return rc == 0;
+}
+
+bool config_print(const struct config *c, FILE *out, bool json)
+{
+	if (json)
+		return print_json(c, out);
+	fprintf(out, "%-70s %-24s %s\n", "key", "value", "from");
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct config_entry *entry = &c->entries[i];
+		char place[512];
+
+		config_place_print(config_place_of(c, i), place, sizeof(place));
+		fprintf(out, "%-70s %-24s %s\n", config_key_at(i)->param.name,
+				entry->value.text == NULL ? "(not set)" : entry->value.text, place);
+	}
+	return true;
+}
+
+void config_print_help(FILE *out)
+{
+	for (uint32_t i = 0; i < config_keys_count(); i++) {
+		const struct config_key *key = config_key_at(i);
+		const struct weir_param *param = &key->param;
+
+		fprintf(out, "%s\n    %s\n    %s", param->name, param->help,
+				param->choices != NULL ? param->choices : type_names[param->type]);
+		if (param->preset == NULL)
+			fprintf(out, ", not set");
+		else
+			fprintf(out, ", preset \"%s\"", param->preset);
+		if (key->supported != NULL)
+			fprintf(out, " (other values are not supported yet)");
+		if (key->old_names != NULL)
+			fprintf(out, ", also %s", key->old_names);
+		fprintf(out, "\n");
+	}
+}
