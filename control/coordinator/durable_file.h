@@ -1,0 +1,26 @@
+#pragma once
+
+/*
+ * durable_file: one protobuf message in one file that is either whole or the one before.
+ *
+ * Place    control/coordinator.
+ * Thread   any; blocks.
+ * Errors   0 or -errno; -EBADMSG for a damaged file, with file and reason in `text`.
+ * Format   "WEIRDUR1", 32-bit size, 32-bit CRC32C (little endian), the bytes.
+ */
+
+#include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+
+enum { DURABLE_TEXT_BYTES = 1536, DURABLE_PATH_BYTES = 1024 };
+
+int durable_file_write(const char *path, const ProtobufCMessage *message);
+int durable_file_read(const char *path, const ProtobufCMessageDescriptor *type,
+		ProtobufCMessage **message, char text[DURABLE_TEXT_BYTES]);
+/* Removes it durably; one that is not there is no error. */
+int durable_file_remove(const char *path);
+
+/* fsync of a directory. */
+int durable_sync_directory(const char *path);
+/* Like mkdir -p, each new level durable. */
+int durable_make_directory(const char *path);

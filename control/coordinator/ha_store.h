@@ -1,0 +1,54 @@
+#pragma once
+
+/*
+ * ha_store: what a coordinator must not forget, in a local directory (semantics 11, FO-10): one
+ * directory for each job with its record, the next checkpoint id and the completed checkpoints.
+ *
+ * Place    control/coordinator.
+ * Thread   open and close on the control thread.  The others block and may be called on the I/O
+ *          thread, one at a time.
+ * Memory   messages read are freed by the caller with their free_unpacked.
+ * Errors   0 or -errno.  -EBADMSG: a file is damaged, `text` names it; never guessed around.
+ *
+ * A file is written beside, fsynced, renamed over the old one, the directory fsynced; it carries
+ * its size and CRC32C, so that a torn one is told from a whole one.
+ */
+
+#include "dataplane/base/ids.h"
+
+#include "control/proto/durable.pb-c.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ha_store;
+
+enum { HA_TEXT_BYTES = 1536, HA_ID_BLOCK_COUNT = 64 };
+
+/* Makes the directory when needed and locks it.  -EBUSY: another coordinator holds it, its pid is
+ * in `text`. */
+int ha_store_open(struct ha_store **out, const char *directory, char text[HA_TEXT_BYTES]);
+void ha_store_close(struct ha_store *s);
+
+/* Jobs with a record, in the order of their ids; *count of them, the array from malloc. */
+int ha_store_list_jobs(struct ha_store *s, struct job_id **jobs, uint32_t *count);
+
+int ha_store_write_job(struct ha_store *s, struct job_id job, const Weir__JobRecord *record);
+/* -ENOENT: no such job. */
+int ha_store_read_job(struct ha_store *s, struct job_id job, Weir__JobRecord **record,
+		char text[HA_TEXT_BYTES]);
+
+/* The first id that was never given out; 1 for a job never seen. */
+int ha_store_read_next_id(
+		struct ha_store *s, struct job_id job, int64_t *next, char text[HA_TEXT_BYTES]);
+/* Ids below `next` count as used from now on. */
+int ha_store_write_next_id(struct ha_store *s, struct job_id job, int64_t next);
+
+int ha_store_add_completed(
+		struct ha_store *s, struct job_id job, const Weir__CompletedRecord *record);
+/* One that is not there is no error. */
+int ha_store_remove_completed(struct ha_store *s, struct job_id job, int64_t id);
+/* All of them, by id (ST-6: one that cannot be read fails the call). */
+int ha_store_read_completed(struct ha_store *s, struct job_id job,
+		Weir__CompletedRecord ***records, uint32_t *count, char text[HA_TEXT_BYTES]);
+void ha_store_free_completed(Weir__CompletedRecord **records, uint32_t count);

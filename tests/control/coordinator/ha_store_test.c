@@ -1,0 +1,201 @@
+#include "control/coordinator/ha_store.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/weir-ha-XXXXXX";
+static char text[HA_TEXT_BYTES];
+static const struct job_id job = {{{1, 2, 3}}};
+static struct ha_store *s;
+
+static void init(void)
+{
+	cr_assert_not_null(mkdtemp(directory));
+	cr_assert_eq(ha_store_open(&s, directory, text), 0);
+}
+
+static void fini(void)
+{
+	char command[128];
+
+	ha_store_close(s);
+	snprintf(command, sizeof(command), "rm -r %s", directory);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(ha_store, .init = init, .fini = fini);
+
+static void path_of(const char *name, char path[256])
+{
+	char id[ID128_TEXT_BYTES];
+
+	id128_print(job.id, id);
+	snprintf(path, 256, "%s/%s/%s", directory, id, name);
+}
+
+static void write_record(const char *name)
+{
+	Weir__JobRecord record = WEIR__JOB_RECORD__INIT;
+
+	record.name = (char *)(uintptr_t)name;
+	record.file_text = (char *)"vertices: []";
+	cr_assert_eq(ha_store_write_job(s, job, &record), 0);
+}
+
+static void add_completed(int64_t id)
+{
+	Weir__CompletedRecord record = WEIR__COMPLETED_RECORD__INIT;
+
+	record.id = id;
+	record.location = (char *)"/somewhere";
+	cr_assert_eq(ha_store_add_completed(s, job, &record), 0);
+}
+
+Test(ha_store, gives_a_job_back_as_it_was_written)
+{
+	Weir__JobRecord *record;
+	struct job_id *jobs;
+	uint32_t count;
+
+	cr_assert_eq(ha_store_list_jobs(s, &jobs, &count), 0);
+	cr_assert_eq(count, 0);
+	cr_assert_eq(ha_store_read_job(s, job, &record, text), -ENOENT);
+	write_record("first");
+	write_record("second");
+	cr_assert_eq(ha_store_list_jobs(s, &jobs, &count), 0);
+	cr_assert_eq(count, 1);
+	cr_assert(id128_is_equal(jobs[0].id, job.id));
+	cr_assert_eq(ha_store_read_job(s, job, &record, text), 0);
+	cr_assert_str_eq(record->name, "second");
+	weir__job_record__free_unpacked(record, NULL);
+	free(jobs);
+}
+
+Test(ha_store, refuses_a_record_torn_at_any_byte_by_name)
+{
+	char path[256];
+	struct stat st;
+	Weir__JobRecord *record;
+
+	write_record("whole");
+	path_of("job", path);
+	cr_assert_eq(stat(path, &st), 0);
+	for (off_t size = st.st_size - 1; size >= 0; size--) {
+		cr_assert_eq(truncate(path, size), 0);
+		cr_assert_eq(ha_store_read_job(s, job, &record, text), -EBADMSG, "%ld", size);
+		cr_assert_not_null(strstr(text, path));
+	}
+}
+
+Test(ha_store, refuses_a_record_with_any_flipped_bit)
+{
+	char path[256];
+	struct stat st;
+	Weir__JobRecord *record;
+
+	write_record("whole");
+	path_of("job", path);
+	cr_assert_eq(stat(path, &st), 0);
+	int fd = open(path, O_RDWR);
+	for (off_t i = 0; i < 8 * st.st_size; i++) {
+		uint8_t byte;
+
+		cr_assert_eq(pread(fd, &byte, 1, i / 8), 1);
+		byte ^= (uint8_t)(1u << i % 8);
+		cr_assert_eq(pwrite(fd, &byte, 1, i / 8), 1);
+		cr_assert_eq(ha_store_read_job(s, job, &record, text), -EBADMSG, "bit %ld", i);
+		byte ^= (uint8_t)(1u << i % 8);
+		cr_assert_eq(pwrite(fd, &byte, 1, i / 8), 1);
+	}
+	close(fd);
+}
+
+Test(ha_store, keeps_the_old_record_when_a_write_died_before_its_rename)
+{
+	char path[256];
+	Weir__JobRecord *record;
+
+	write_record("old");
+	path_of("job.tmp", path);
+	FILE *f = fopen(path, "w");
+	fputs("half a new o", f);
+	fclose(f);
+	cr_assert_eq(ha_store_read_job(s, job, &record, text), 0);
+	cr_assert_str_eq(record->name, "old");
+	weir__job_record__free_unpacked(record, NULL);
+	write_record("new");
+	cr_assert_eq(ha_store_read_job(s, job, &record, text), 0);
+	cr_assert_str_eq(record->name, "new");
+	weir__job_record__free_unpacked(record, NULL);
+}
+
+Test(ha_store, begins_ids_at_one_and_goes_on_where_they_were_reserved)
+{
+	int64_t next;
+
+	cr_assert_eq(ha_store_read_next_id(s, job, &next, text), 0);
+	cr_assert_eq(next, 1);
+	cr_assert_eq(ha_store_write_next_id(s, job, 65), 0);
+	cr_assert_eq(ha_store_read_next_id(s, job, &next, text), 0);
+	cr_assert_eq(next, 65);
+}
+
+Test(ha_store, lists_completed_checkpoints_by_id_and_forgets_removed_ones)
+{
+	Weir__CompletedRecord **records;
+	uint32_t count;
+
+	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), 0);
+	cr_assert_eq(count, 0);
+	add_completed(10);
+	add_completed(9);
+	add_completed(1000);
+	cr_assert_eq(ha_store_remove_completed(s, job, 10), 0);
+	cr_assert_eq(ha_store_remove_completed(s, job, 10), 0, "once more is no error");
+	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), 0);
+	cr_assert_eq(count, 2);
+	cr_assert_eq(records[0]->id, 9);
+	cr_assert_eq(records[1]->id, 1000);
+	ha_store_free_completed(records, count);
+}
+
+Test(ha_store, fails_as_a_whole_when_one_completed_checkpoint_cannot_be_read)
+{
+	Weir__CompletedRecord **records;
+	char path[256];
+	uint32_t count;
+
+	add_completed(1);
+	add_completed(2);
+	path_of("completed/0000000000000000001", path);
+	cr_assert_eq(truncate(path, 20), 0);
+	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), -EBADMSG);
+	cr_assert_not_null(strstr(text, "0000000000000000001"));
+}
+
+Test(ha_store, is_refused_to_a_second_process_naming_the_first)
+{
+	char pid[32];
+
+	snprintf(pid, sizeof(pid), "process %d;", getpid());
+	pid_t child = fork();
+	if (child == 0) {
+		struct ha_store *other;
+		int rc = ha_store_open(&other, directory, text);
+
+		_exit(rc == -EBUSY && strstr(text, pid) != NULL ? 0 : 1);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	/* And free again when the first one is gone. */
+	ha_store_close(s);
+	cr_assert_eq(ha_store_open(&s, directory, text), 0);
+}
