@@ -301,8 +301,11 @@ static void count_the_free_key(uint64_t other_count)
 	void *value, *memory;
 	struct keyed_state *s = create(&config, &memory);
 
-	for (uint64_t n = 0; n < other_count; n++)
-		cr_assert(keyed_state_put_batch(s, &n, 8, 1, &value));
+	for (uint64_t n = 0; n < other_count; n++) {
+		uint64_t other = other_count * 1000 + n; /* each time another pattern of free slots */
+
+		cr_assert(keyed_state_put_batch(s, &other, 8, 1, &value));
+	}
 	keyed_state_get_batch(s, &key, 8, 1, &got);
 	cr_assert_null(got);
 	for (int i = 0; i < 3; i++) {
