@@ -38,8 +38,9 @@ enum store_op {
 
 enum {
 	STORE_CREATE = 1, /* make a new file; -EEXIST when it is there.  Without: open to read */
-	/* Past the page cache if the file system can, silently not if it cannot.  Bytes, size and
-	 * offset of every request on the file are multiples of STORE_ALIGN_BYTES. */
+	/* Open: past the page cache if the file system can, silently not if it cannot.  Bytes, size
+	 * and offset of every request on the file are multiples of STORE_ALIGN_BYTES, and its
+	 * writes carry this flag too. */
 	STORE_DIRECT = 2,
 };
 
