@@ -27,7 +27,7 @@ struct input_channel {
 	struct record_reader *reader;
 	uint64_t taken_count; /* buffers taken from the ring */
 	uint64_t position;
-	int64_t watermark;    /* that holds at the position or, a buffer begun, will hold behind it */
+	int64_t watermark;    /* of the last buffer or event read to its end */
 	uint32_t announced;   /* number of the last event taken */
 	uint32_t event_head, event_tail;
 	bool is_open, is_blocked;

@@ -42,7 +42,7 @@ enum input_item_kind {
 
 struct input_item {
 	enum input_item_kind kind;
-	uint32_t channel; /* INPUT_WATERMARK: whose buffer or event brought it */
+	uint32_t channel; /* of records and events; a watermark is the whole gate's */
 	struct weir_batch batch;
 	int64_t watermark;
 	const struct event *event; /* valid until consumed */

@@ -1,0 +1,418 @@
+#include "dataplane/channel/input_gate.h"
+
+#include "tests/support/edge.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+/* 16-byte records, four to a buffer, two producers and one consumer. */
+static const struct edge_config JOIN = {
+		.producers = 2,
+		.consumers = 1,
+		.capacity_bytes = 64,
+		.channel = {.queue_count = 8, .credit_count = 8},
+		.record_bytes = 16,
+		.flush_ns = OUTPUT_GATE_FLUSH_NEVER,
+};
+
+static void send_run(struct edge *e, uint32_t from, uint64_t value, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert(edge_send(e, from, 0, value + i));
+}
+
+static void announce(struct edge *e, uint32_t from, struct event event)
+{
+	cr_assert_eq(output_gate_broadcast(e->out[from], &event), 0);
+}
+
+static void expect_nothing(struct edge *e)
+{
+	struct input_item item;
+
+	cr_assert_not(edge_next(e, 0, &item));
+}
+
+static void expect_step(struct edge *e, int64_t watermark)
+{
+	struct input_item item;
+
+	cr_assert(edge_next(e, 0, &item));
+	cr_assert_eq(item.kind, INPUT_WATERMARK);
+	cr_assert_eq(item.watermark, watermark);
+	input_gate_consume(e->in[0], 1);
+	cr_assert_eq(input_gate_watermark(e->in[0]), watermark);
+}
+
+Test(input_gate, an_event_comes_behind_all_records_before_its_cut_and_before_all_others)
+{
+	struct edge e;
+
+	edge_open(&e, &JOIN);
+	send_run(&e, 0, 0, 5);
+	announce(&e, 0, edge_barrier(1));
+	send_run(&e, 0, 5, 3);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 0, 5);
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 1);
+	input_gate_consume(e.in[0], 1);
+	edge_expect_values(&e, 0, 5, 3);
+	expect_nothing(&e);
+	edge_close(&e);
+}
+
+Test(input_gate, an_event_travels_ahead_of_data_that_has_no_credit)
+{
+	struct edge_config config = JOIN;
+	struct edge e;
+
+	config.channel.credit_count = 1;
+	edge_open(&e, &config);
+	send_run(&e, 0, 0, 20);
+	announce(&e, 0, edge_barrier(3));
+	edge_push(&e, 0);
+	input_gate_poll(e.in[0]);
+	cr_assert_eq(input_gate_inflight_count(e.in[0], 0), 1);
+	cr_assert_eq(input_gate_event_count(e.in[0], 0), 1);
+	cr_assert_eq(input_gate_event_at(e.in[0], 0, 0)->checkpoint_id, 3);
+	cr_assert_eq(input_gate_event_at(e.in[0], 0, 0)->cut, 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		edge_expect_values(&e, 0, 4 * i, 4);
+		output_gate_poll(e.out[0], 0);
+	}
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 3);
+	edge_close(&e);
+}
+
+Test(input_gate, a_blocked_channel_processes_nothing_and_the_others_go_on)
+{
+	struct edge e;
+	struct input_item item;
+
+	edge_open(&e, &JOIN);
+	announce(&e, 0, edge_barrier(1));
+	send_run(&e, 0, 100, 6);
+	edge_push(&e, 0);
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 1);
+	input_gate_block(e.in[0], 0);
+	input_gate_consume(e.in[0], 1);
+	expect_nothing(&e);
+
+	send_run(&e, 1, 0, 4);
+	edge_push(&e, 1);
+	edge_expect_values(&e, 0, 0, 4);
+	announce(&e, 1, edge_barrier(1));
+	edge_push(&e, 1);
+	edge_expect_event(&e, 0, 1, EVENT_BARRIER, 1);
+	input_gate_consume(e.in[0], 1);
+	cr_assert_eq(input_gate_position(e.in[0], 0), 0);
+	input_gate_resume(e.in[0], 0);
+	edge_expect_values(&e, 0, 100, 6);
+	cr_assert_not(edge_next(&e, 0, &item));
+	edge_close(&e);
+}
+
+Test(input_gate, several_cuts_may_be_outstanding_and_come_in_turn)
+{
+	struct edge e;
+
+	edge_open(&e, &JOIN);
+	for (int64_t id = 1; id <= 4; id++) {
+		send_run(&e, 0, 3 * (uint64_t)(id - 1), 3);
+		announce(&e, 0, edge_barrier(id));
+	}
+	announce(&e, 0, edge_barrier(5)); /* two at one cut */
+	edge_push(&e, 0);
+	input_gate_poll(e.in[0]);
+	cr_assert_eq(input_gate_event_count(e.in[0], 0), 5);
+	for (int64_t id = 1; id <= 4; id++) {
+		edge_expect_values(&e, 0, 3 * (uint64_t)(id - 1), 3);
+		edge_expect_event(&e, 0, 0, EVENT_BARRIER, id);
+		input_gate_block(e.in[0], 0);
+		input_gate_consume(e.in[0], 1);
+		expect_nothing(&e);
+		input_gate_resume(e.in[0], 0);
+	}
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 5);
+	input_gate_consume(e.in[0], 1);
+	expect_nothing(&e);
+	edge_close(&e);
+}
+
+Test(input_gate, what_was_not_consumed_comes_again)
+{
+	struct edge e;
+	struct input_item item;
+
+	edge_open(&e, &JOIN);
+	send_run(&e, 0, 0, 4);
+	output_gate_watermark(e.out[0], 9);
+	output_gate_watermark(e.out[1], 9);
+	announce(&e, 0, edge_barrier(1));
+	edge_push(&e, 0);
+	edge_push(&e, 1);
+	cr_assert(edge_next(&e, 0, &item));
+	cr_assert_eq(item.batch.count, 4);
+	input_gate_consume(e.in[0], 0);
+	cr_assert(edge_next(&e, 0, &item));
+	cr_assert_eq(item.batch.count, 4);
+	input_gate_consume(e.in[0], 3);
+	edge_expect_values(&e, 0, 3, 1);
+	for (int i = 0; i < 3; i++) {
+		cr_assert(edge_next(&e, 0, &item));
+		cr_assert_eq(item.kind, INPUT_WATERMARK);
+		cr_assert_eq(item.watermark, 9);
+		input_gate_consume(e.in[0], i == 2);
+	}
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 1);
+	input_gate_consume(e.in[0], 0);
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 1);
+	input_gate_consume(e.in[0], 1);
+	expect_nothing(&e);
+	edge_close(&e);
+}
+
+Test(input_gate, channels_take_turns_by_the_buffer)
+{
+	struct edge e;
+	struct input_item item;
+	uint32_t order[6];
+
+	edge_open(&e, &JOIN);
+	for (uint32_t from = 0; from < 2; from++) {
+		send_run(&e, from, 0, 12);
+		edge_push(&e, from);
+	}
+	for (uint32_t i = 0; i < 6; i++) {
+		cr_assert(edge_next(&e, 0, &item));
+		order[i] = item.channel;
+		input_gate_consume(e.in[0], 2);
+		cr_assert(edge_next(&e, 0, &item));
+		cr_assert_eq(item.channel, order[i], "the rest of a buffer comes first");
+		input_gate_consume(e.in[0], 2);
+	}
+	for (uint32_t i = 1; i < 6; i++)
+		cr_assert_neq(order[i], order[i - 1]);
+	edge_close(&e);
+}
+
+Test(input_gate, credit_comes_back_only_when_the_watermark_step_is_done_too)
+{
+	struct edge e;
+	struct input_item item;
+	uint64_t before;
+
+	edge_open(&e, &JOIN);
+	before = ring_channel_credit(e.channels[0][0]);
+	send_run(&e, 0, 0, 2);
+	output_gate_watermark(e.out[1], 8);
+	edge_push(&e, 1);
+	expect_nothing(&e);
+	output_gate_watermark(e.out[0], 7);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 0, 2);
+	cr_assert_eq(ring_channel_credit(e.channels[0][0]), before);
+	cr_assert(edge_next(&e, 0, &item));
+	cr_assert_eq(item.kind, INPUT_WATERMARK);
+	cr_assert_eq(ring_channel_credit(e.channels[0][0]), before);
+	cr_assert_eq(input_gate_queued_count(e.in[0]), 1);
+	input_gate_consume(e.in[0], 1);
+	cr_assert_eq(ring_channel_credit(e.channels[0][0]), before + 1);
+	cr_assert_eq(input_gate_queued_count(e.in[0]), 0);
+	edge_close(&e);
+}
+
+Test(input_gate, the_watermark_is_the_least_of_all_open_channels)
+{
+	struct edge e;
+
+	edge_open(&e, &JOIN);
+	output_gate_watermark(e.out[0], 100);
+	edge_push(&e, 0);
+	expect_nothing(&e);
+	output_gate_watermark(e.out[1], 30);
+	edge_push(&e, 1);
+	expect_step(&e, 30);
+	output_gate_watermark(e.out[0], 200);
+	edge_push(&e, 0);
+	expect_nothing(&e);
+	announce(&e, 1, edge_event(EVENT_END_OF_PARTITION));
+	edge_push(&e, 1);
+	edge_expect_event(&e, 0, 1, EVENT_END_OF_PARTITION, 0);
+	input_gate_consume(e.in[0], 1);
+	expect_step(&e, 200);
+	expect_nothing(&e);
+	edge_close(&e);
+}
+
+Test(input_gate, a_watermark_reaches_the_consumer_before_the_event_behind_it)
+{
+	struct edge e;
+
+	edge_open(&e, &JOIN);
+	for (uint32_t from = 0; from < 2; from++) {
+		output_gate_watermark(e.out[from], 5);
+		announce(&e, from, edge_barrier(1));
+		output_gate_watermark(e.out[from], 6);
+	}
+	output_gate_poll(e.out[0], 0);
+	output_gate_poll(e.out[1], 0);
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 1);
+	input_gate_consume(e.in[0], 1);
+	expect_step(&e, 5);
+	edge_expect_event(&e, 0, 1, EVENT_BARRIER, 1);
+	input_gate_consume(e.in[0], 1);
+	expect_nothing(&e);
+	edge_push(&e, 0);
+	edge_push(&e, 1);
+	expect_step(&e, 6);
+	edge_close(&e);
+}
+
+Test(input_gate, end_of_data_then_end_of_partition_closes_a_channel)
+{
+	struct event stop = edge_event(EVENT_END_OF_DATA);
+	struct input_item item;
+	struct edge e;
+
+	stop.stop_mode = STOP_NO_DRAIN;
+	edge_open(&e, &JOIN);
+	for (uint32_t from = 0; from < 2; from++) {
+		send_run(&e, from, 0, 2);
+		announce(&e, from, stop);
+		announce(&e, from, edge_event(EVENT_END_OF_PARTITION));
+		edge_push(&e, from);
+		edge_expect_values(&e, 0, 0, 2);
+		cr_assert(edge_next(&e, 0, &item));
+		cr_assert_eq(item.event->kind, EVENT_END_OF_DATA);
+		cr_assert_eq(item.event->stop_mode, STOP_NO_DRAIN);
+		input_gate_consume(e.in[0], 1);
+		cr_assert(input_gate_is_open(e.in[0], from));
+		edge_expect_event(&e, 0, from, EVENT_END_OF_PARTITION, 0);
+		input_gate_consume(e.in[0], 1);
+		cr_assert_not(input_gate_is_open(e.in[0], from));
+	}
+	cr_assert_eq(input_gate_open_count(e.in[0]), 0);
+	expect_nothing(&e); /* not the end of time: nobody drained */
+	cr_assert_eq(input_gate_watermark(e.in[0]), WEIR_WATERMARK_NONE);
+	edge_close(&e);
+}
+
+Test(input_gate, the_end_of_time_comes_with_the_end_of_drained_data)
+{
+	struct edge e;
+
+	edge_open(&e, &JOIN);
+	for (uint32_t from = 0; from < 2; from++) {
+		output_gate_watermark(e.out[from], WEIR_WATERMARK_END);
+		announce(&e, from, edge_event(EVENT_END_OF_DATA));
+		edge_push(&e, from);
+	}
+	edge_expect_event(&e, 0, 0, EVENT_END_OF_DATA, 0);
+	input_gate_consume(e.in[0], 1);
+	expect_step(&e, WEIR_WATERMARK_END);
+	edge_expect_event(&e, 0, 1, EVENT_END_OF_DATA, 0);
+	edge_close(&e);
+}
+
+Test(input_gate, processed_and_in_flight_together_are_all_that_was_taken)
+{
+	struct edge e;
+	struct input_item item;
+	uint32_t offset, partial;
+
+	edge_open(&e, &JOIN);
+	send_run(&e, 0, 0, 12);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 0, 4);
+	cr_assert(edge_next(&e, 0, &item));
+	input_gate_consume(e.in[0], 1);
+	cr_assert_eq(input_gate_position(e.in[0], 0), 1);
+	cr_assert_eq(input_gate_inflight_count(e.in[0], 0), 2);
+	cr_assert_eq(input_gate_inflight_at(e.in[0], 0, 0, &offset)->sequence, 1);
+	cr_assert_eq(offset, 16);
+	cr_assert_eq(input_gate_inflight_at(e.in[0], 0, 1, &offset)->sequence, 2);
+	cr_assert_eq(offset, 0);
+	(void)input_gate_partial(e.in[0], 0, &partial);
+	cr_assert_eq(partial, 0);
+	edge_close(&e);
+}
+
+Test(input_gate, a_buffer_is_not_begun_before_the_event_it_names_is_in)
+{
+	struct ring_channel *channel;
+	struct channel_config config = {.queue_count = 2, .credit_count = 4};
+	struct input_gate_config gate = {
+			.channels = &channel, .channel_count = 1, .record_bytes = 8};
+	struct event barrier = edge_barrier(1);
+	struct input_item item;
+	struct input_gate *g;
+	struct buf_pool *pool;
+
+	cr_assert_eq(ring_channel_create(&channel, &config), 0);
+	cr_assert_eq(buf_pool_from_heap(&pool, 64, 4), 0);
+	cr_assert_eq(input_gate_create(&g, &gate), 0);
+
+	struct buf *b = buf_alloc(pool);
+	b->size_bytes = 8;
+	b->first_record = 0;
+	b->announcement = 1;
+	ring_channel_push(channel, &b, 1);
+	input_gate_poll(g);
+	cr_assert_eq(input_gate_next(g, &item), 0);
+	barrier.announcement = 1;
+	cr_assert_eq(ring_channel_announce(channel, &barrier, 1), 1);
+	input_gate_poll(g);
+	cr_assert_eq(input_gate_next(g, &item), 1);
+	cr_assert_eq(item.kind, INPUT_EVENT);
+	input_gate_consume(g, 1);
+	cr_assert_eq(input_gate_next(g, &item), 1);
+	cr_assert_eq(item.kind, INPUT_RECORDS);
+	input_gate_destroy(g);
+	ring_channel_destroy(channel);
+	buf_pool_destroy(pool);
+}
+
+Test(input_gate, bad_bytes_are_reported_and_go_no_further)
+{
+	struct edge_config config = JOIN;
+	struct input_item item;
+	struct edge e;
+
+	config.record_bytes = 24;
+	edge_open(&e, &config);
+
+	struct buf *b = buf_alloc(e.pool);
+	b->size_bytes = 25;
+	b->first_record = 0;
+	ring_channel_push(e.channels[0][0], &b, 1);
+	input_gate_poll(e.in[0]);
+	cr_assert_eq(input_gate_next(e.in[0], &item), -EPROTO);
+	cr_assert_eq(input_gate_next(e.in[0], &item), -EPROTO);
+	edge_close(&e);
+}
+
+Test(input_gate, an_event_inside_a_record_is_refused)
+{
+	struct edge_config config = JOIN;
+	struct event barrier = edge_barrier(1);
+	uint32_t bytes = 30;
+	struct input_item item;
+	struct edge e;
+
+	config.record_bytes = 0;
+	config.record_bytes_max = 100;
+	edge_open(&e, &config);
+
+	struct buf *b = buf_alloc(e.pool);
+	memcpy(b->data, &bytes, 4);
+	b->size_bytes = 20;
+	b->first_record = 0;
+	ring_channel_push(e.channels[0][0], &b, 1);
+	barrier.cut = 1;
+	barrier.announcement = 1;
+	ring_channel_announce(e.channels[0][0], &barrier, 1);
+	input_gate_poll(e.in[0]);
+	cr_assert_eq(input_gate_next(e.in[0], &item), -EPROTO);
+	edge_close(&e);
+}

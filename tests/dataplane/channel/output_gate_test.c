@@ -1,0 +1,325 @@
+#include "dataplane/channel/output_gate.h"
+
+#include "dataplane/base/key_group.h"
+#include "dataplane/base/prng.h"
+#include "dataplane/channel/output_queue.h"
+#include "tests/support/edge.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+/* 16-byte records, four to a buffer. */
+static const struct edge_config NARROW = {
+		.producers = 1,
+		.consumers = 1,
+		.capacity_bytes = 64,
+		.channel = {.queue_count = 3, .credit_count = 2},
+		.record_bytes = 16,
+		.flush_ns = 1000,
+};
+
+static void send_from(struct edge *e, uint64_t from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert(edge_send(e, 0, 0, from + i));
+}
+
+Test(output_gate, room_is_what_the_buffers_of_a_channel_hold)
+{
+	struct edge e;
+
+	edge_open(&e, &NARROW);
+	cr_assert_eq(output_gate_room(e.out[0]), 12);
+	send_from(&e, 0, 5);
+	cr_assert_eq(output_gate_room(e.out[0]), 7);
+	send_from(&e, 5, 7);
+	cr_assert_eq(output_gate_room(e.out[0]), 0);
+	cr_assert_not(edge_send(&e, 0, 0, 99));
+	edge_close(&e);
+}
+
+Test(output_gate, a_batch_beyond_the_room_is_taken_from_the_front)
+{
+	struct edge e;
+	uint64_t records[20][2] = {0};
+	struct weir_batch batch = {(const uint8_t *)records, 20, 16, sizeof(records)};
+
+	for (uint32_t i = 0; i < 20; i++)
+		records[i][1] = i;
+	edge_open(&e, &NARROW);
+	cr_assert_eq(output_gate_collect(e.out[0], &batch), 12);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 0, 8);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 8, 4);
+	edge_close(&e);
+}
+
+Test(output_gate, a_buffer_leaves_only_when_the_receiver_has_credited_it)
+{
+	struct edge e;
+	struct input_item item;
+
+	edge_open(&e, &NARROW);
+	send_from(&e, 0, 12);
+	edge_push(&e, 0);
+	cr_assert_eq(output_queue_count(output_gate_queue(e.out[0], 0)), 1);
+	cr_assert(output_gate_has_queued(e.out[0]));
+
+	/* Taken is not processed. */
+	cr_assert(edge_next(&e, 0, &item));
+	input_gate_consume(e.in[0], 3);
+	cr_assert_eq(output_gate_poll(e.out[0], 0), 0);
+	cr_assert(edge_next(&e, 0, &item));
+	cr_assert_eq(item.batch.count, 1);
+	input_gate_consume(e.in[0], 1);
+	cr_assert_eq(output_gate_poll(e.out[0], 0), 1);
+	cr_assert_not(output_gate_has_queued(e.out[0]));
+	cr_assert(output_gate_is_idle(e.out[0]));
+	edge_close(&e);
+}
+
+Test(output_gate, a_stopped_consumer_costs_no_more_buffers_than_agreed)
+{
+	struct edge_config config = NARROW;
+	struct edge e;
+	struct prng p;
+
+	config.consumers = 3;
+	config.producers = 2;
+	edge_open(&e, &config);
+	prng_seed(&p, 1);
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint32_t from = i % 2;
+
+		if (output_gate_room(e.out[from]) > 0)
+			cr_assert(edge_send(&e, from, prng_next(&p), i));
+		output_gate_watermark(e.out[from], i);
+		if (prng_below(&p, 3) == 0)
+			edge_push(&e, from);
+		if (prng_below(&p, 50) == 0)
+			for (uint32_t to = 0; to < 3; to++)
+				input_gate_poll(e.in[to]);
+	}
+	cr_assert_eq(output_gate_room(e.out[0]), 0);
+	cr_assert_leq(buf_pool_used_count(e.pool), 6 * channel_buffers_max(&config.channel));
+	edge_close(&e);
+}
+
+Test(output_gate, a_record_goes_to_the_subtask_that_owns_its_key_group)
+{
+	struct edge_config config = NARROW;
+	struct input_item item;
+	struct edge e;
+
+	config.consumers = 3;
+	config.channel.queue_count = 8;
+	edge_open(&e, &config);
+	uint32_t seen = 0;
+	for (uint64_t key = 0; key < 300; key++) {
+		cr_assert(edge_send(&e, 0, key, key));
+		edge_push(&e, 0);
+		for (uint32_t to = 0; to < 3; to++) {
+			while (edge_next(&e, to, &item)) {
+				uint64_t got;
+
+				memcpy(&got, item.batch.data, 8);
+				cr_assert_eq(to,
+						key_group_subtask(
+								key_group_of(key_hash(&got, 8),
+										EDGE_KEY_GROUPS),
+								EDGE_KEY_GROUPS, 3));
+				seen += item.batch.count;
+				input_gate_consume(e.in[to], item.batch.count);
+			}
+		}
+	}
+	cr_assert_eq(seen, 300);
+	edge_close(&e);
+}
+
+Test(output_gate, an_event_is_put_behind_all_records_so_far_and_cuts_there)
+{
+	struct event barrier = edge_barrier(7);
+	struct edge e;
+
+	edge_open(&e, &NARROW);
+	send_from(&e, 0, 5);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
+	send_from(&e, 5, 1);
+
+	const struct output_queue *q = output_gate_queue(e.out[0], 0);
+	cr_assert_eq(q->events[0].cut, 2);
+	cr_assert_eq(q->events[0].announcement, 1);
+	cr_assert_eq(output_queue_at(q, 1)->announcement, 0);
+	output_gate_flush(e.out[0]);
+	cr_assert_eq(output_queue_at(q, 2)->announcement, 1);
+	edge_close(&e);
+}
+
+Test(output_gate, records_behind_an_event_keep_within_the_buffers_too)
+{
+	struct event barrier = edge_barrier(1);
+	struct edge e;
+
+	edge_open(&e, &NARROW);
+	send_from(&e, 0, 5);
+	cr_assert_eq(output_gate_room(e.out[0]), 7);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
+	cr_assert_eq(output_gate_room(e.out[0]), 4);
+	edge_close(&e);
+}
+
+Test(output_gate, events_that_nobody_takes_are_turned_away_in_time_and_the_end_still_fits)
+{
+	struct event barrier = edge_barrier(1), cancel = edge_event(EVENT_CANCEL);
+	struct event data_end = edge_event(EVENT_END_OF_DATA);
+	struct event end = edge_event(EVENT_END_OF_PARTITION);
+	uint32_t taken = 0;
+	struct input_item item;
+	struct edge e;
+
+	edge_open(&e, &NARROW);
+	while (output_gate_broadcast(e.out[0], &barrier) == 0) {
+		taken++;
+		cr_assert_leq(taken, 4 * CHANNEL_CONTROL_MAX);
+		output_gate_poll(e.out[0], 0);
+		input_gate_poll(e.in[0]);
+	}
+	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), -EAGAIN);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &cancel), 0);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &data_end), 0);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &end), 0);
+	taken += 3;
+	while (input_gate_open_count(e.in[0]) > 0) {
+		output_gate_poll(e.out[0], 0);
+		cr_assert(edge_next(&e, 0, &item));
+		cr_assert_eq(item.kind, INPUT_EVENT);
+		input_gate_consume(e.in[0], 1);
+		taken--;
+	}
+	cr_assert_eq(taken, 0);
+	edge_close(&e);
+}
+
+Test(output_gate, open_buffers_leave_when_their_time_has_come)
+{
+	struct edge e;
+	struct input_item item;
+
+	edge_open(&e, &NARROW);
+	output_gate_flush_aged(e.out[0], 5000);
+	send_from(&e, 0, 1);
+	cr_assert_eq(output_gate_flush_aged(e.out[0], 5999), 0);
+	output_gate_poll(e.out[0], 5999);
+	cr_assert_not(edge_next(&e, 0, &item));
+	cr_assert_eq(output_gate_flush_aged(e.out[0], 6000), 1);
+	output_gate_poll(e.out[0], 6000);
+	edge_expect_values(&e, 0, 0, 1);
+	edge_close(&e);
+}
+
+Test(output_gate, a_watermark_without_records_travels_at_the_next_flush)
+{
+	struct edge e;
+	struct input_item item;
+
+	edge_open(&e, &NARROW);
+	output_gate_watermark(e.out[0], 50);
+	output_gate_watermark(e.out[0], 40);
+	cr_assert_not(output_gate_is_idle(e.out[0]));
+	cr_assert_eq(output_gate_flush(e.out[0]), 1);
+	cr_assert_eq(output_gate_flush(e.out[0]), 0);
+	output_gate_poll(e.out[0], 0);
+	cr_assert(output_gate_is_idle(e.out[0]));
+	cr_assert(edge_next(&e, 0, &item));
+	cr_assert_eq(item.kind, INPUT_WATERMARK);
+	cr_assert_eq(item.watermark, 50);
+	edge_close(&e);
+}
+
+Test(output_gate, time_without_room_is_counted_as_backpressure)
+{
+	struct edge e;
+
+	edge_open(&e, &NARROW);
+	output_gate_poll(e.out[0], 1000);
+	send_from(&e, 0, 12);
+	cr_assert_eq(output_gate_room(e.out[0]), 0);
+	cr_assert_eq(output_gate_flush(e.out[0]), 1);
+	/* Two of three buffers leave, so this is not backpressure yet. */
+	output_gate_poll(e.out[0], 2000);
+	cr_assert_eq(output_gate_counters(e.out[0])->backpressured_ns, 0);
+	send_from(&e, 12, 8);
+	cr_assert_eq(output_gate_room(e.out[0]), 0);
+	output_gate_poll(e.out[0], 3000);
+	output_gate_poll(e.out[0], 4000);
+	cr_assert_eq(output_gate_counters(e.out[0])->backpressured_ns, 1000);
+	edge_expect_values(&e, 0, 0, 4);
+	output_gate_poll(e.out[0], 5000);
+	output_gate_poll(e.out[0], 9000);
+	cr_assert_eq(output_gate_counters(e.out[0])->backpressured_ns, 2000);
+	edge_close(&e);
+}
+
+Test(output_gate, a_variable_record_larger_than_agreed_is_refused_by_size)
+{
+	struct edge_config config = NARROW;
+	struct edge e;
+	uint8_t data[64] = {0};
+	uint32_t sizes[3] = {10, 101, 10};
+	struct weir_batch batch = {data, 2, 0, 28};
+
+	config.record_bytes = 0;
+	config.record_bytes_max = 100;
+	edge_open(&e, &config);
+	memcpy(data, &sizes[0], 4);
+	memcpy(data + 14, &sizes[1], 4);
+	cr_assert_eq(output_gate_collect(e.out[0], &batch), 1);
+	cr_assert_eq(output_gate_oversized_bytes(e.out[0]), 101);
+
+	/* A size that leads out of the batch. */
+	sizes[1] = 11;
+	memcpy(data + 14, &sizes[1], 4);
+	cr_assert_eq(output_gate_collect(e.out[0], &batch), 1);
+	cr_assert_eq(output_gate_oversized_bytes(e.out[0]), 11);
+	edge_close(&e);
+}
+
+Test(output_gate, records_that_never_fit_a_channel_are_refused_at_once)
+{
+	struct edge e;
+	struct output_gate *g;
+	struct output_gate_config config;
+
+	edge_open(&e, &NARROW);
+	config = (struct output_gate_config){
+			.pool = e.pool,
+			.channels = e.channels[0],
+			.partitioner = {.kind = PARTITIONER_FORWARD, .channel_count = 1},
+			.record_bytes = 65,
+	};
+	cr_assert_eq(output_gate_create(&g, &config), -EINVAL);
+	config.record_bytes = 0;
+	cr_assert_eq(output_gate_create(&g, &config), -EINVAL);
+	config.record_bytes_max = 2 * 64 - 3;
+	cr_assert_eq(output_gate_create(&g, &config), -EINVAL);
+	config.record_bytes_max = 2 * 64 - 4;
+	cr_assert_eq(output_gate_create(&g, &config), 0);
+	output_gate_destroy(g);
+	edge_close(&e);
+}
+
+Test(output_gate, all_records_are_processed_when_every_consumer_has_said_so)
+{
+	struct edge_config config = NARROW;
+	struct edge e;
+
+	config.consumers = 2;
+	edge_open(&e, &config);
+	input_gate_all_processed(e.in[1], 0);
+	cr_assert_not(output_gate_is_all_processed(e.out[0]));
+	input_gate_all_processed(e.in[0], 0);
+	cr_assert(output_gate_is_all_processed(e.out[0]));
+	edge_close(&e);
+}
