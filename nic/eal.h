@@ -1,0 +1,36 @@
+#pragma once
+
+/*
+ * eal: starts and ends DPDK's environment for one TaskManager.
+ *
+ * Place    nic; used by taskmanager_main.c, the EAL fixture of tests and the benches.
+ * Thread   the thread that calls eal_start becomes the main lcore (the control thread).
+ * Memory   what the EAL takes is bounded by memory_bytes.
+ * Errors   0 or -errno with one line.
+ * Life     eal_sweep, eal_start, eal_stop; once a process.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EAL_ERROR_BYTES = 512, EAL_LINE_BYTES = 2048, EAL_WORKER_CPUS_MAX = 64 };
+
+struct eal_config {
+	const uint32_t *worker_cpus; /* OS CPU of worker i, which becomes lcore i + 1 */
+	uint32_t worker_count;       /* 1..EAL_WORKER_CPUS_MAX */
+	const char *control_cpus;    /* OS CPU list of the control thread, "0-1" */
+	bool use_hugepages;
+	size_t memory_bytes;         /* rounded up to MiB */
+	const char *const *extra;    /* weir.eal.args, checked by the configuration */
+	uint32_t extra_count;
+};
+
+/* Starts the EAL.  `line` receives the final argument line, also on failure. */
+int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
+		char error[EAL_ERROR_BYTES]);
+void eal_stop(void);
+
+/* Removes run directories (prefix weir-<pid>) of processes that are gone; returns how many.
+ * Directories of other prefixes and of living processes are not touched. */
+uint32_t eal_sweep(void);

@@ -1,0 +1,52 @@
+#include "nic/host_memory.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+static size_t round_up(size_t bytes)
+{
+	return (bytes + HUGE_PAGE_BYTES - 1) & ~((size_t)HUGE_PAGE_BYTES - 1);
+}
+
+int host_memory_map(void **out, size_t bytes, bool use_hugepages, char error[512])
+{
+	size_t size = round_up(bytes);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | (use_hugepages ? MAP_HUGETLB : MAP_NORESERVE);
+	/* One huge page more, so that an aligned piece is inside. */
+	void *memory = mmap(NULL, size + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+	if (memory == MAP_FAILED) {
+		int status = -errno;
+
+		snprintf(error, 512,
+				"cannot take %zu MiB of %s for operator state: %s; lower "
+				"taskmanager.memory.managed.size or run: sysctl "
+				"vm.nr_hugepages=%zu",
+				size >> 20, use_hugepages ? "hugepages" : "memory", strerror(-status),
+				size / HUGE_PAGE_BYTES + 64);
+		return status;
+	}
+	uintptr_t start = (uintptr_t)memory;
+	uintptr_t aligned = (start + HUGE_PAGE_BYTES - 1) & ~((uintptr_t)HUGE_PAGE_BYTES - 1);
+	if (aligned > start)
+		munmap(memory, aligned - start);
+	size_t behind = (start + size + HUGE_PAGE_BYTES) - (aligned + size);
+	if (behind > 0)
+		munmap((void *)(aligned + size), behind);
+	if (!use_hugepages)
+		(void)madvise((void *)aligned, size, MADV_HUGEPAGE);
+	*out = (void *)aligned;
+	return 0;
+}
+
+void host_memory_unmap(void *memory, size_t bytes)
+{
+
+	if (memory != NULL)
+		munmap(memory, round_up(bytes));
+}

@@ -1,0 +1,76 @@
+#include "nic/mempool.h"
+
+#include <errno.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dataplane/wire/buf.h"
+
+enum {
+	CACHE_COUNT = 32, /* buffers a lcore keeps for itself */
+	OBJECT_OVERHEAD_BYTES = 512,
+	EAL_OVERHEAD_BYTES = 32 << 20,
+};
+
+struct mempool {
+	struct rte_mempool *mbufs;
+	struct buf_pool *bufs;
+};
+
+/* Workers, and the control thread when it gives buffers back. */
+static uint32_t mbuf_count(uint32_t count, uint32_t worker_count)
+{
+	return buf_mempool_count(count, worker_count + 1, CACHE_COUNT);
+}
+
+size_t mempool_memory_bytes(uint32_t count, uint32_t buf_bytes, uint32_t worker_count)
+{
+	size_t object = (size_t)buf_mempool_room_bytes(buf_bytes) + OBJECT_OVERHEAD_BYTES;
+
+	return mbuf_count(count, worker_count) * object + EAL_OVERHEAD_BYTES;
+}
+
+int mempool_create(struct mempool **out, uint32_t count, uint32_t buf_bytes,
+		uint32_t worker_count, char error[512])
+{
+	struct mempool *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->mbufs = rte_pktmbuf_pool_create("weir_buffers", mbuf_count(count, worker_count),
+			CACHE_COUNT, BUF_PRIVATE_BYTES, (uint16_t)buf_mempool_room_bytes(buf_bytes),
+			SOCKET_ID_ANY);
+	int status = m->mbufs == NULL ? -rte_errno : 0;
+	if (status == 0)
+		status = buf_pool_from_mempool(&m->bufs, m->mbufs, buf_bytes);
+	if (status != 0) {
+		snprintf(error, 512,
+				"no pool of %u buffers of %u bytes (%zu MiB): %s; give the EAL more "
+				"memory (weir.memory) or lower taskmanager.memory.network.size",
+				count, buf_bytes,
+				mempool_memory_bytes(count, buf_bytes, worker_count) >> 20,
+				rte_strerror(-status));
+		mempool_destroy(m);
+		return status;
+	}
+	*out = m;
+	return 0;
+}
+
+struct buf_pool *mempool_bufs(struct mempool *m)
+{
+	return m->bufs;
+}
+
+void mempool_destroy(struct mempool *m)
+{
+	if (m == NULL)
+		return;
+	buf_pool_destroy(m->bufs);
+	rte_mempool_free(m->mbufs);
+	free(m);
+}
