@@ -5,10 +5,10 @@
  * <weir/operator.h>; built-in operators use this same table and nothing else.
  *
  * Place    no DPDK type, no weir type beyond this file, so that a plug-in links nothing.
- * Thread   `declare` and `open` run on the control thread of the TaskManager, before the task
- *          runs, and may block (read a directory, rename a file).  `declare` also runs in `weir`
- *          and in the coordinator, to check a job file.  All other hooks run on the worker that
- *          owns the task and must neither block nor allocate.
+ * Thread   `declare`, `open` and `close` run on the control thread of the TaskManager, before and
+ *          after the task runs, and may block (read a directory, join a thread).  `declare` also
+ *          runs in `weir` and in the coordinator, to check a job file.  All other hooks run on
+ *          the worker that owns the task and must neither block nor allocate.
  * Memory   the framework zeroes and owns `self` (`self_bytes` of the declaration); state memory is
  *          reserved when the task is deployed and never grows.
  * Time     weir_now_ns: monotonic, read once a turn of the worker.  Event time is in records.
@@ -275,7 +275,8 @@ struct weir_operator {
 	/* Optional: a publish ended; status 0 or -errno. */
 	void (*file_done)(void *self, struct weir_context *ctx, uint64_t tag, int status);
 
-	/* Optional: end of input, after the last watermark.  false: not done, call again. */
+	/* Optional: end of input, after the last watermark.  false: not done, call again.  Once it has
+	 * said true it is not called again, also not after a restore. */
 	bool (*finish)(void *self, struct weir_context *ctx);
 
 	/* Optional: true while work of the operator's own is under way that the end of the task must
