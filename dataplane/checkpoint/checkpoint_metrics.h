@@ -1,0 +1,34 @@
+#pragma once
+
+/*
+ * checkpoint_metrics: what a task says of a checkpoint: why it declined, what it took.
+ *
+ * Place    checkpoint; plain values.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Semantics 9.1, those that a task can give. */
+enum decline_reason {
+	DECLINE_TASK_NOT_READY,
+	DECLINE_TASK_CLOSING,
+	DECLINE_TASK_FAILURE,
+	DECLINE_SUBSUMED,
+	DECLINE_ON_CANCELLATION_BARRIER,
+	DECLINE_INPUT_END_OF_STREAM,
+	DECLINE_ASYNC_EXCEPTION,
+	DECLINE_OTHER,
+};
+
+/* Semantics 2.2. */
+struct checkpoint_metrics {
+	int64_t alignment_duration_ns;
+	int64_t bytes_processed_during_alignment;
+	int64_t bytes_persisted_during_alignment;
+	int64_t sync_duration_ns, async_duration_ns;
+	int64_t start_delay_ns;
+	int64_t bytes_persisted; /* written by this checkpoint */
+	int64_t total_bytes;     /* of the state */
+	bool is_unaligned;
+};

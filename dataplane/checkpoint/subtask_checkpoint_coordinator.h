@@ -1,0 +1,80 @@
+#pragma once
+
+/*
+ * subtask_checkpoint_coordinator: one subtask's part in a checkpoint, from the first barrier or
+ * trigger to its answer (flink-semantics section 14).
+ *
+ * Place    checkpoint; below stream_task, above gates, chain and state writer.
+ * Thread   the worker of the task.
+ * Memory   one allocation in create.
+ * Time     callers pass now_ns; the clock is read only to measure the synchronous part.
+ * Errors   a failure of the asynchronous part declines the checkpoint (SC-3); nothing here fails
+ *          the task but what an operator does in its hook.
+ * Life     create, { checkpoint_state, abort_on_barrier, notify_*, step, release }*, stop, step
+ *          until is_idle, destroy.
+ */
+
+#include "dataplane/checkpoint/checkpoint_metrics.h"
+#include "dataplane/wire/event.h"
+
+#include <stddef.h>
+
+struct chain;
+struct checkpoint_responder;
+struct clock;
+struct operator_files;
+struct output_gate;
+struct state_writer;
+struct subtask_checkpoint_coordinator;
+
+struct subtask_checkpoint_coordinator_config {
+	struct chain *chain;                    /* all borrowed */
+	struct output_gate *const *outputs;
+	uint32_t output_count;
+	struct state_writer *writer;
+	struct operator_files *files;           /* NULL: the operators have none */
+	struct checkpoint_responder *responder;
+	struct clock *clock;
+	const char *checkpoint_dir;             /* holds chk-<id>/ */
+	uint32_t max_concurrent;                /* how many aborted ids are remembered */
+};
+
+/* How the checkpoint reached this task. */
+struct checkpoint_arrival {
+	int64_t alignment_duration_ns;
+	int64_t start_delay_ns;
+	int64_t bytes_processed;
+};
+
+int subtask_checkpoint_coordinator_create(struct subtask_checkpoint_coordinator **out,
+		const struct subtask_checkpoint_coordinator_config *config);
+void subtask_checkpoint_coordinator_destroy(struct subtask_checkpoint_coordinator *c);
+
+/* 14.2.  true when the checkpoint was performed (it passed step 0). */
+bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_coordinator *c,
+		const struct event *barrier, const struct checkpoint_arrival *arrival);
+
+/* 14.4. */
+void subtask_checkpoint_coordinator_abort_on_barrier(struct subtask_checkpoint_coordinator *c,
+		int64_t checkpoint_id, enum decline_reason reason);
+
+/* 14.5. */
+void subtask_checkpoint_coordinator_notify_complete(
+		struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id);
+void subtask_checkpoint_coordinator_notify_aborted(
+		struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id);
+
+/* TK-6a of 13.3: the task is not running: only a cancel marker goes out. */
+void subtask_checkpoint_coordinator_cancel_downstream(
+		struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id);
+
+/* The asynchronous part goes on.  Returns how much it did. */
+uint32_t subtask_checkpoint_coordinator_step(struct subtask_checkpoint_coordinator *c);
+
+/* The acknowledgement handed to the responder has been sent: its state may go. */
+void subtask_checkpoint_coordinator_release(struct subtask_checkpoint_coordinator *c);
+
+/* Ends the running asynchronous part without a word (TK-16). */
+void subtask_checkpoint_coordinator_stop(struct subtask_checkpoint_coordinator *c);
+/* No asynchronous part and no write is under way. */
+bool subtask_checkpoint_coordinator_is_idle(const struct subtask_checkpoint_coordinator *c);
