@@ -49,9 +49,12 @@ struct deployment {
 	uint32_t channel_queue_count;    /* buffers in the sender's output queue */
 	uint64_t buffer_timeout_ns;      /* execution.buffer-timeout */
 	bool checkpointing;              /* an interval is configured, or checkpoints can be asked for */
+	uint32_t max_concurrent_checkpoints; /* 1..CHECKPOINTS_IN_FLIGHT_MAX */
 	uint32_t state_inline_bytes_max; /* execution.checkpointing.data-inline-threshold */
 	const char *checkpoint_dir;      /* <dir>/<job id>; chk-<id>/ are made by the coordinator */
 	int64_t restored_checkpoint_id;  /* 0: none */
+	const char *restored_dir;        /* where that checkpoint's files are; NULL: in
+					  * checkpoint_dir/chk-<restored_checkpoint_id> */
 	uint32_t vertex_count, edge_count, task_count;
 	const struct deployment_vertex *vertices;
 	const struct deployment_edge *edges;

@@ -10,6 +10,7 @@
 
 #include "dataplane/base/ids.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/checkpoint/checkpoint_metrics.h"
 
 /* Flink's execution states as a TaskManager knows them (semantics 12.3). */
 enum task_status {
@@ -25,30 +26,6 @@ enum task_status {
 
 /* "RUNNING" and so on. */
 const char *task_status_name(enum task_status status);
-
-/* Why a task declined (semantics 9.1; the names without CHECKPOINT_ and DECLINED_). */
-enum decline_reason {
-	DECLINE_TASK_NOT_READY,
-	DECLINE_TASK_CLOSING,
-	DECLINE_TASK_FAILURE,
-	DECLINE_SUBSUMED,
-	DECLINE_ON_CANCELLATION_BARRIER,
-	DECLINE_INPUT_END_OF_STREAM,
-	DECLINE_ASYNC_EXCEPTION,
-	DECLINE_OTHER,
-};
-
-/* Semantics 2.2. */
-struct checkpoint_metrics {
-	int64_t alignment_duration_ns;
-	int64_t bytes_processed_during_alignment;
-	int64_t bytes_persisted_during_alignment;
-	int64_t sync_duration_ns, async_duration_ns;
-	int64_t start_delay_ns;
-	int64_t bytes_persisted; /* written by this checkpoint */
-	int64_t total_bytes;     /* of the state */
-	bool is_unaligned;
-};
 
 struct task_state; /* dataplane/checkpoint/task_state.h */
 

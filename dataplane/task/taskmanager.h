@@ -55,7 +55,7 @@ struct checkpoint_request {
 	int64_t checkpoint_id;
 	int64_t timestamp_ms;      /* wall clock at the coordinator */
 	enum snapshot_kind kind;
-	uint8_t alignment;         /* Flink's ordinal, semantics 10.3 */
+	enum alignment alignment;  /* Flink's ordinals, semantics 10.3 */
 	int64_t aligned_timeout_ms;
 	const char *location;      /* savepoint directory; NULL: chk-<id> of the job */
 };

@@ -1,0 +1,370 @@
+#include "dataplane/task/stream_task.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/base/check.h"
+#include "dataplane/task/stream_task_internal.h"
+
+/* ---- answers for checkpoints ---- */
+
+static struct stream_task *task_of(struct checkpoint_responder *r)
+{
+	return (struct stream_task *)((char *)r - offsetof(struct stream_task, responder));
+}
+
+static void answer_acknowledge(struct checkpoint_responder *r, int64_t checkpoint_id,
+		const struct checkpoint_metrics *metrics, const struct task_state *state)
+{
+	struct stream_task *t = task_of(r);
+
+	t->config.reporter->acknowledge(t->config.reporter, checkpoint_id, metrics, state,
+			t->final_minimum_id != 0 && checkpoint_id >= t->final_minimum_id);
+}
+
+static void answer_decline(struct checkpoint_responder *r, int64_t checkpoint_id,
+		enum decline_reason reason, const char *text)
+{
+	struct stream_task *t = task_of(r);
+
+	if (t->status == TASK_RUNNING) /* SC-3: shutting down is no failure */
+		t->config.reporter->decline(t->config.reporter, checkpoint_id, reason, text);
+}
+
+/* ---- life ---- */
+
+static int create_handler(struct stream_task *t)
+{
+	for (uint32_t i = 0; i < t->config.input_count; i++) {
+		t->first_channel[i] = t->channel_count;
+		t->channel_count += input_gate_channel_count(t->config.inputs[i]);
+	}
+	if (t->channel_count == 0)
+		return 0;
+	struct barrier_handler_config config = {
+		.channel_count = t->channel_count,
+		.has_finished_tasks = t->config.has_finished_tasks,
+	};
+	return barrier_handler_create(&t->handler, &config);
+}
+
+static int create_checkpoints(struct stream_task *t)
+{
+	struct subtask_checkpoint_coordinator_config config = {
+		.chain = t->config.chain,
+		.outputs = t->config.outputs,
+		.output_count = t->config.output_count,
+		.writer = t->config.writer,
+		.files = t->config.files,
+		.responder = &t->responder,
+		.clock = t->config.clock,
+		.checkpoint_dir = t->config.checkpoint_dir,
+		.max_concurrent = t->config.max_concurrent,
+	};
+
+	return subtask_checkpoint_coordinator_create(&t->checkpoints, &config);
+}
+
+int stream_task_create(struct stream_task **out, const struct stream_task_config *config)
+{
+	CHECK(config->input_count <= GATES_PER_TASK_MAX);
+	CHECK(config->output_count <= OUTPUTS_PER_TASK_MAX);
+	struct stream_task *t = calloc(1, sizeof(*t));
+	if (t == NULL)
+		return -ENOMEM;
+	t->config = *config;
+	t->responder.acknowledge = answer_acknowledge;
+	t->responder.decline = answer_decline;
+	t->status = TASK_INITIALIZING;
+	t->latest_reported_id = config->restored_checkpoint_id;
+	int status = create_handler(t);
+	if (status == 0)
+		status = create_checkpoints(t);
+	if (status != 0) {
+		stream_task_destroy(t);
+		return status;
+	}
+	*out = t;
+	return 0;
+}
+
+void stream_task_destroy(struct stream_task *t)
+{
+	if (t == NULL)
+		return;
+	barrier_handler_destroy(t->handler);
+	subtask_checkpoint_coordinator_destroy(t->checkpoints);
+	free(t);
+}
+
+static void enter(struct stream_task *t, enum task_status status, const char *text)
+{
+	__atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
+	t->config.reporter->status(t->config.reporter, status, text);
+}
+
+void stream_task_start(struct stream_task *t)
+{
+	CHECK(t->phase == PHASE_CREATED);
+	t->phase = PHASE_RUNNING;
+	enter(t, TASK_RUNNING, "");
+}
+
+/* What cannot be taken back is awaited in PHASE_CANCELING. */
+static void wind_down(struct stream_task *t)
+{
+	t->phase = PHASE_CANCELING;
+	subtask_checkpoint_coordinator_stop(t->checkpoints);
+	if (t->config.files != NULL)
+		operator_files_stop(t->config.files);
+}
+
+void stream_task_fail(struct stream_task *t, const char *text)
+{
+	if (t->phase >= PHASE_CANCELING)
+		return;
+	enter(t, TASK_FAILED, text);
+	wind_down(t);
+}
+
+void stream_task_cancel(struct stream_task *t)
+{
+	if (t->phase >= PHASE_CANCELING)
+		return;
+	__atomic_store_n(&t->status, TASK_CANCELING, __ATOMIC_RELAXED);
+	wind_down(t);
+}
+
+void stream_task_operator_event(struct stream_task *t, uint32_t operator_index, const void *data,
+		uint32_t bytes)
+{
+	if (t->phase < PHASE_CANCELING)
+		chain_event(t->config.chain, operator_index, data, bytes);
+}
+
+/* ---- phases behind the end of input ---- */
+
+static bool broadcast(struct stream_task *t, const struct event *e)
+{
+	for (uint32_t i = 0; i < t->config.output_count; i++) {
+		/* The room for this is kept free in every channel. */
+		if (output_gate_broadcast(t->config.outputs[i], e) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool are_outputs_idle(const struct stream_task *t)
+{
+	for (uint32_t i = 0; i < t->config.output_count; i++) {
+		if (!output_gate_is_idle(t->config.outputs[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool is_all_processed(const struct stream_task *t)
+{
+	for (uint32_t i = 0; i < t->config.output_count; i++) {
+		if (!output_gate_is_all_processed(t->config.outputs[i]))
+			return false;
+	}
+	return true;
+}
+
+/* TK-13. */
+static bool is_final(const struct stream_task *t)
+{
+	if (stream_task_open_channels(t) > 0)
+		return false;
+	return !t->config.checkpointing || (t->is_final_complete && is_all_processed(t));
+}
+
+static bool is_work_over(const struct stream_task *t)
+{
+	return subtask_checkpoint_coordinator_is_idle(t->checkpoints) &&
+			!chain_is_busy(t->config.chain) &&
+			(t->config.files == NULL ||
+					!operator_files_is_publishing(t->config.files)) &&
+			are_outputs_idle(t);
+}
+
+static bool say_end_of_data(struct stream_task *t)
+{
+	struct event e = {.kind = EVENT_END_OF_DATA, .stop_mode = (uint8_t)t->stop_mode};
+
+	if (!broadcast(t, &e))
+		return false;
+	t->config.reporter->end_of_data(t->config.reporter);
+	return true;
+}
+
+static bool say_end_of_partition(struct stream_task *t)
+{
+	struct event e = {.kind = EVENT_END_OF_PARTITION};
+
+	return broadcast(t, &e);
+}
+
+/* One step towards the end; true when the phase is over. */
+static bool is_phase_over(struct stream_task *t)
+{
+	switch (t->phase) {
+	case PHASE_LAST_WATERMARK:
+		if (t->stop_mode == STOP_DRAIN)
+			chain_watermark(t->config.chain, WEIR_WATERMARK_END);
+		return chain_advance(t->config.chain);
+	case PHASE_FINISH:
+		return t->stop_mode == STOP_NO_DRAIN || chain_finish(t->config.chain);
+	case PHASE_END_OF_DATA:
+		return say_end_of_data(t);
+	case PHASE_AWAIT_FINAL:
+		return is_final(t);
+	case PHASE_CLOSING:
+		return is_work_over(t) && say_end_of_partition(t);
+	case PHASE_END_OF_PARTITION:
+		return are_outputs_idle(t);
+	default:
+		return false;
+	}
+}
+
+static bool is_wound_down(const struct stream_task *t)
+{
+	return subtask_checkpoint_coordinator_is_idle(t->checkpoints) &&
+			(t->config.files == NULL || operator_files_is_idle(t->config.files));
+}
+
+static uint32_t end_canceling(struct stream_task *t)
+{
+	if (!is_wound_down(t))
+		return 0;
+	t->phase = PHASE_ENDED;
+	if (t->status == TASK_CANCELING)
+		enter(t, TASK_CANCELED, "");
+	return 1;
+}
+
+static uint32_t end_finished(struct stream_task *t)
+{
+	if (t->config.files != NULL)
+		operator_files_stop(t->config.files);
+	if (!is_wound_down(t))
+		return 0;
+	t->phase = PHASE_ENDED;
+	enter(t, TASK_FINISHED, "");
+	return 1;
+}
+
+static uint32_t advance_phase(struct stream_task *t)
+{
+	if (t->phase == PHASE_CANCELING)
+		return end_canceling(t);
+	if (t->phase <= PHASE_RUNNING || t->phase == PHASE_ENDED || !is_phase_over(t))
+		return 0;
+	if (t->phase == PHASE_END_OF_PARTITION)
+		return end_finished(t);
+	t->phase++;
+	if (t->phase == PHASE_AWAIT_FINAL)
+		stream_task_run_deferred_trigger(t);
+	return 1;
+}
+
+/* ---- the turn ---- */
+
+static uint32_t serve_files(struct stream_task *t)
+{
+	struct operator_files_done done;
+	const char *text = "";
+
+	if (t->config.files == NULL)
+		return 0;
+	uint32_t work = operator_files_step(t->config.files, t->now_ns);
+	while (operator_files_next_done(t->config.files, &done)) {
+		chain_file_done(t->config.chain, done.operator_index, done.tag, done.status);
+		work++;
+	}
+	if (operator_files_failure(t->config.files, &text) != 0)
+		stream_task_fail(t, text);
+	return work;
+}
+
+static uint32_t serve_outputs(struct stream_task *t)
+{
+	uint32_t work = 0;
+
+	for (uint32_t i = 0; i < t->config.output_count; i++) {
+		work += output_gate_flush_aged(t->config.outputs[i], t->now_ns);
+		work += output_gate_poll(t->config.outputs[i], t->now_ns);
+	}
+	return work;
+}
+
+static bool is_backpressured(struct stream_task *t)
+{
+	return t->phase == PHASE_RUNNING && chain_room(t->config.chain) == 0;
+}
+
+/* The time since the last turn counts as what this turn was. */
+static void account(struct stream_task *t, uint32_t work)
+{
+	uint64_t passed_ns = t->turn_ns == 0 ? 0 : t->now_ns - t->turn_ns;
+
+	t->turn_ns = t->now_ns;
+	if (work > 0)
+		t->times.busy_ns += passed_ns;
+	else if (is_backpressured(t))
+		t->times.backpressured_ns += passed_ns;
+	else
+		t->times.idle_ns += passed_ns;
+}
+
+uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
+{
+	uint32_t work = 0;
+
+	t->now_ns = now_ns;
+	chain_set_now(t->config.chain, now_ns);
+	work += serve_files(t);
+	if (t->not_before_ns <= now_ns) {
+		t->not_before_ns = 0;
+		work += t->config.input_count > 0 ? stream_task_take_input(t)
+						  : stream_task_poll_source(t);
+	}
+	work += advance_phase(t);
+	work += serve_outputs(t);
+	work += subtask_checkpoint_coordinator_step(t->checkpoints);
+	const char *failure = chain_failure(t->config.chain);
+	if (failure != NULL)
+		stream_task_fail(t, failure);
+	account(t, work);
+	return work;
+}
+
+/* ---- questions ---- */
+
+bool stream_task_is_ended(const struct stream_task *t)
+{
+	return t->phase == PHASE_ENDED;
+}
+
+enum task_status stream_task_status(const struct stream_task *t)
+{
+	return __atomic_load_n(&t->status, __ATOMIC_RELAXED);
+}
+
+uint64_t stream_task_not_before(const struct stream_task *t)
+{
+	return t->not_before_ns;
+}
+
+struct stream_task_times stream_task_times(const struct stream_task *t)
+{
+	return (struct stream_task_times){
+		.busy_ns = __atomic_load_n(&t->times.busy_ns, __ATOMIC_RELAXED),
+		.idle_ns = __atomic_load_n(&t->times.idle_ns, __ATOMIC_RELAXED),
+		.backpressured_ns = __atomic_load_n(&t->times.backpressured_ns, __ATOMIC_RELAXED),
+	};
+}

@@ -1,0 +1,105 @@
+#pragma once
+
+/*
+ * stream_task: one subtask at work: its mail, its gates, its chain, its part in checkpoints
+ * (flink-semantics section 13).
+ *
+ * Place    task; a worker calls its turn, weir-scenario does the same by hand.
+ * Thread   the worker, between two batches; create and destroy on the control thread, while no
+ *          worker has it.
+ * Memory   its own small parts in create; all it works with is given and borrowed.
+ * Time     the worker hands now_ns down; the clock port gives the wall clock at a barrier.
+ * Errors   a failure is reported once by task_reporter.status(TASK_FAILED) with its text.
+ * Life     create, start, { turn | mail }* until is_ended, destroy.
+ *
+ * At the end of input: last watermark, finish hooks, end of data goes out and is reported, then
+ * the task waits for a checkpoint made after that (TK-13), ends its operators' work and sends end
+ * of partition (TK-14).
+ */
+
+#include "dataplane/checkpoint/checkpoint_metrics.h"
+#include "dataplane/task/report.h"
+#include "dataplane/task/taskmanager.h"
+#include "dataplane/wire/event.h"
+
+struct chain;
+struct clock;
+struct input_gate;
+struct operator_files;
+struct output_gate;
+struct state_writer;
+struct stream_task;
+struct task_state;
+
+/* Where a task's words go: reports of a worker, or a scenario script. */
+struct task_reporter {
+	void (*status)(struct task_reporter *r, enum task_status status, const char *text);
+	void (*end_of_data)(struct task_reporter *r);
+	/* `state` stays valid until stream_task_release_state. */
+	void (*acknowledge)(struct task_reporter *r, int64_t checkpoint_id,
+			const struct checkpoint_metrics *metrics, const struct task_state *state,
+			bool has_finished_operators);
+	void (*decline)(struct task_reporter *r, int64_t checkpoint_id,
+			enum decline_reason reason, const char *text);
+};
+
+struct stream_task_config {
+	struct chain *chain;             /* all borrowed; opened and restored */
+	struct input_gate *const *inputs;
+	uint32_t input_count;            /* 0: a source */
+	struct output_gate *const *outputs;
+	uint32_t output_count;
+	struct state_writer *writer;
+	struct operator_files *files;    /* NULL: the operators have none */
+	struct task_reporter *reporter;
+	struct clock *clock;
+	const char *checkpoint_dir;
+	int64_t restored_checkpoint_id;  /* 0: none */
+	uint32_t max_concurrent;
+	bool checkpointing;              /* false: the end waits for no checkpoint (TK-15) */
+	bool has_finished_tasks;         /* checkpoints-after-tasks-finish */
+};
+
+int stream_task_create(struct stream_task **out, const struct stream_task_config *config);
+void stream_task_destroy(struct stream_task *t);
+
+/* Reports RUNNING. */
+void stream_task_start(struct stream_task *t);
+
+/* Some batches of input, outputs, files, checkpoints: bounded.  Returns how much was done. */
+uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns);
+
+/* ---- mail ---- */
+
+/* TK-3, TK-4. */
+void stream_task_trigger_checkpoint(
+		struct stream_task *t, const struct checkpoint_request *request, uint64_t now_ns);
+/* TK-9; `is_release` as in taskmanager_confirm_checkpoint. */
+void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id, bool is_release);
+/* TK-10. */
+void stream_task_notify_aborted(
+		struct stream_task *t, int64_t checkpoint_id, int64_t latest_completed_id);
+void stream_task_operator_event(struct stream_task *t, uint32_t operator_index, const void *data,
+		uint32_t bytes);
+/* The acknowledgement was sent. */
+void stream_task_release_state(struct stream_task *t);
+/* TK-16. */
+void stream_task_cancel(struct stream_task *t);
+
+/* ---- questions ---- */
+
+/* FINISHED, CANCELED or FAILED, and nothing of it is under way any more. */
+bool stream_task_is_ended(const struct stream_task *t);
+enum task_status stream_task_status(const struct stream_task *t);
+/* 0: at any time; else the monotonic time before which a turn would do nothing new. */
+uint64_t stream_task_not_before(const struct stream_task *t);
+
+struct stream_task_times {
+	uint64_t busy_ns, idle_ns, backpressured_ns;
+};
+
+/* Any thread; each value whole. */
+struct stream_task_times stream_task_times(const struct stream_task *t);
+
+/* For scenario scripts: what the barrier handler knows.  NULL for a source. */
+struct barrier_handler *stream_task_barrier_handler(struct stream_task *t);

@@ -1,0 +1,206 @@
+/* The checkpoint part of stream_task: sections 13.2 - 13.5. */
+
+#include "dataplane/base/check.h"
+#include "dataplane/task/stream_task_internal.h"
+
+struct gate_channel {
+	struct input_gate *gate;
+	uint32_t channel;
+};
+
+static struct gate_channel gate_channel_of(const struct stream_task *t, uint32_t channel)
+{
+	uint32_t gate = 0;
+
+	while (gate + 1 < t->config.input_count && channel >= t->first_channel[gate + 1])
+		gate++;
+	return (struct gate_channel){t->config.inputs[gate], channel - t->first_channel[gate]};
+}
+
+/* 13.3. */
+static void perform_checkpoint(struct stream_task *t, const struct event *barrier,
+		const struct checkpoint_arrival *arrival)
+{
+	int64_t id = barrier->checkpoint_id;
+
+	if (t->status != TASK_RUNNING) {
+		subtask_checkpoint_coordinator_cancel_downstream(t->checkpoints, id);
+		return;
+	}
+	if (t->phase >= PHASE_AWAIT_FINAL && t->final_minimum_id == 0)
+		t->final_minimum_id = id;
+	(void)subtask_checkpoint_coordinator_checkpoint_state(t->checkpoints, barrier, arrival);
+	const char *failure = chain_failure(t->config.chain);
+	if (failure != NULL)
+		stream_task_fail(t, failure);
+}
+
+static void carry_out(struct stream_task *t, const struct barrier_decision *d)
+{
+	struct gate_channel at = gate_channel_of(t, d->channel);
+
+	switch (d->kind) {
+	case BARRIER_BLOCK:
+		input_gate_block(at.gate, at.channel);
+		break;
+	case BARRIER_RESUME:
+		input_gate_resume(at.gate, at.channel);
+		break;
+	case BARRIER_TRIGGER: {
+		struct alignment_metrics m = barrier_handler_metrics(
+				t->handler, d->barrier.checkpoint_id, t->now_ns);
+		struct checkpoint_arrival arrival = {
+			.alignment_duration_ns = m.alignment_duration_ns,
+			.start_delay_ns = m.start_delay_ns,
+			.bytes_processed = m.bytes_processed,
+		};
+
+		perform_checkpoint(t, &d->barrier, &arrival);
+		break;
+	}
+	case BARRIER_ABORT:
+		subtask_checkpoint_coordinator_abort_on_barrier(
+				t->checkpoints, d->checkpoint_id, d->reason);
+		break;
+	}
+}
+
+static void carry_out_all(struct stream_task *t)
+{
+	struct barrier_decision d;
+
+	while (barrier_handler_next(t->handler, &d))
+		carry_out(t, &d);
+}
+
+void stream_task_on_barrier(struct stream_task *t, uint32_t channel, const struct event *barrier)
+{
+	barrier_handler_on_barrier(t->handler, channel, barrier, false, t->now_ns,
+			t->config.clock->wall_ms(t->config.clock));
+	carry_out_all(t);
+}
+
+void stream_task_on_cancel(struct stream_task *t, uint32_t channel, const struct event *cancel)
+{
+	barrier_handler_on_cancel(t->handler, channel, cancel->checkpoint_id);
+	carry_out_all(t);
+}
+
+void stream_task_on_end_of_partition(struct stream_task *t, uint32_t channel)
+{
+	barrier_handler_on_end_of_partition(t->handler, channel, t->now_ns);
+	carry_out_all(t);
+}
+
+/* TK-3: no input is open, so the task is where the barrier begins. */
+static void trigger_at_source(struct stream_task *t, const struct event *barrier)
+{
+	int64_t delay_ms = t->config.clock->wall_ms(t->config.clock) - barrier->timestamp_ms;
+	struct checkpoint_arrival arrival = {
+		.start_delay_ns = delay_ms > 0 ? delay_ms * 1000000 : 0,
+	};
+
+	perform_checkpoint(t, barrier, &arrival);
+}
+
+/* TK-4: stands for a barrier on every channel that is still open. */
+static void trigger_by_rpc(struct stream_task *t, const struct event *barrier)
+{
+	int64_t wall_ms = t->config.clock->wall_ms(t->config.clock);
+
+	for (uint32_t i = 0; i < t->channel_count; i++) {
+		if (!barrier_handler_is_channel_open(t->handler, i))
+			continue;
+		barrier_handler_on_barrier(t->handler, i, barrier, true, t->now_ns, wall_ms);
+		carry_out_all(t);
+	}
+}
+
+static void trigger(struct stream_task *t, const struct checkpoint_request *request)
+{
+	struct event barrier = {
+		.kind = EVENT_BARRIER,
+		.checkpoint_id = request->checkpoint_id,
+		.timestamp_ms = request->timestamp_ms,
+		.options = {
+			.aligned_timeout_ms = request->aligned_timeout_ms,
+			.snapshot = (uint8_t)request->kind,
+			.alignment = (uint8_t)request->alignment,
+		},
+	};
+
+	if (stream_task_open_channels(t) == 0)
+		trigger_at_source(t, &barrier);
+	else
+		trigger_by_rpc(t, &barrier);
+}
+
+void stream_task_trigger_checkpoint(
+		struct stream_task *t, const struct checkpoint_request *request, uint64_t now_ns)
+{
+	t->now_ns = now_ns;
+	if (t->status != TASK_RUNNING || t->phase >= PHASE_CLOSING) {
+		t->config.reporter->decline(t->config.reporter, request->checkpoint_id,
+				t->phase >= PHASE_CLOSING ? DECLINE_TASK_CLOSING
+							  : DECLINE_TASK_NOT_READY,
+				"the task is not running");
+		return;
+	}
+	/* Between the last record and end of data operators are in the middle of their last words:
+	 * those belong to one side of the barrier. */
+	if (t->phase > PHASE_RUNNING && t->phase < PHASE_AWAIT_FINAL) {
+		t->has_deferred_trigger = true;
+		t->deferred_trigger = *request;
+		return;
+	}
+	trigger(t, request);
+}
+
+void stream_task_run_deferred_trigger(struct stream_task *t)
+{
+	if (!t->has_deferred_trigger)
+		return;
+	t->has_deferred_trigger = false;
+	trigger(t, &t->deferred_trigger);
+}
+
+/* TK-9. */
+void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id, bool is_release)
+{
+	if (t->status != TASK_RUNNING)
+		return;
+	if (is_release && t->final_minimum_id != 0 && checkpoint_id >= t->final_minimum_id)
+		t->is_final_complete = true;
+	if (checkpoint_id <= t->latest_reported_id)
+		return;
+	t->latest_reported_id = checkpoint_id;
+	subtask_checkpoint_coordinator_notify_complete(t->checkpoints, checkpoint_id);
+}
+
+/* TK-10. */
+void stream_task_notify_aborted(
+		struct stream_task *t, int64_t checkpoint_id, int64_t latest_completed_id)
+{
+	if (t->status != TASK_RUNNING)
+		return;
+	if (latest_completed_id > 0)
+		stream_task_notify_complete(t, latest_completed_id, false);
+	if (t->has_deferred_trigger && t->deferred_trigger.checkpoint_id == checkpoint_id)
+		t->has_deferred_trigger = false;
+	subtask_checkpoint_coordinator_notify_aborted(t->checkpoints, checkpoint_id);
+}
+
+void stream_task_release_state(struct stream_task *t)
+{
+	subtask_checkpoint_coordinator_release(t->checkpoints);
+}
+
+uint32_t stream_task_open_channels(const struct stream_task *t)
+{
+	return t->handler == NULL ? 0 : barrier_handler_open_count(t->handler);
+}
+
+struct barrier_handler *stream_task_barrier_handler(struct stream_task *t)
+{
+	return t->handler;
+}

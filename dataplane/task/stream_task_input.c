@@ -1,0 +1,180 @@
+/* The input part of stream_task: what is taken, in which order (13.1, 16.8). */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "dataplane/base/check.h"
+#include "dataplane/task/stream_task_internal.h"
+
+/* One turn takes no more than this, so that mail and neighbours are never far away (MB-7). */
+enum { TURN_ITEMS_MAX = 16, TURN_POLLS_MAX = 8 };
+
+/* The first `count` records. */
+static void shorten(struct weir_batch *batch, uint32_t count)
+{
+	uint32_t at = 0, bytes;
+
+	if (count >= batch->count)
+		return;
+	if (batch->record_bytes != 0) {
+		at = count * batch->record_bytes;
+	} else {
+		for (uint32_t i = 0; i < count; i++) {
+			(void)weir_record_at(batch->data + at, &bytes);
+			at += (uint32_t)sizeof(bytes) + bytes;
+		}
+	}
+	batch->count = count;
+	batch->data_bytes = at;
+}
+
+/* false: the chain took nothing now. */
+static bool take_records(struct stream_task *t, struct input_gate *gate, struct weir_batch *batch)
+{
+	uint32_t room = chain_room(t->config.chain);
+
+	if (room == 0)
+		return false;
+	shorten(batch, room);
+	uint32_t taken = chain_process(t->config.chain, batch);
+	input_gate_consume(gate, taken);
+	return taken > 0;
+}
+
+/* The watermark of the task is the lowest of its gates. */
+static void take_watermark(struct stream_task *t, struct input_gate *gate)
+{
+	int64_t lowest = INT64_MAX;
+
+	input_gate_consume(gate, 1);
+	for (uint32_t i = 0; i < t->config.input_count; i++) {
+		int64_t here = input_gate_watermark(t->config.inputs[i]);
+
+		lowest = here < lowest ? here : lowest;
+	}
+	/* The end of event time is the task's own to declare, when all its data is in. */
+	if (lowest != INT64_MIN && lowest != INT64_MAX)
+		chain_watermark(t->config.chain, lowest);
+}
+
+static void take_event(struct stream_task *t, uint32_t gate_index, const struct input_item *item)
+{
+	struct input_gate *gate = t->config.inputs[gate_index];
+	uint32_t channel = t->first_channel[gate_index] + item->channel;
+	struct event e = *item->event;
+
+	input_gate_consume(gate, 1);
+	switch (e.kind) {
+	case EVENT_BARRIER:
+		stream_task_on_barrier(t, channel, &e);
+		break;
+	case EVENT_CANCEL:
+		stream_task_on_cancel(t, channel, &e);
+		break;
+	case EVENT_END_OF_DATA:
+		input_gate_all_processed(gate, item->channel);
+		t->ended_channel_count++;
+		if (e.stop_mode == STOP_NO_DRAIN)
+			t->stop_mode = STOP_NO_DRAIN;
+		if (t->ended_channel_count == t->channel_count && t->phase == PHASE_RUNNING)
+			t->phase = PHASE_LAST_WATERMARK;
+		break;
+	case EVENT_END_OF_PARTITION:
+		stream_task_on_end_of_partition(t, channel);
+		break;
+	default:
+		CHECK(false);
+	}
+}
+
+/* IG-4. */
+static void count_bytes(struct stream_task *t, uint32_t gate_index)
+{
+	uint64_t bytes = input_gate_counters(t->config.inputs[gate_index])->bytes;
+
+	barrier_handler_add_bytes(t->handler, bytes - t->bytes_seen[gate_index]);
+	t->bytes_seen[gate_index] = bytes;
+}
+
+/* 1: something was taken, 0: nothing there or nothing to be taken now. */
+static uint32_t take_item(struct stream_task *t, uint32_t gate_index)
+{
+	struct input_gate *gate = t->config.inputs[gate_index];
+	struct input_item item;
+	int count = input_gate_next(gate, &item);
+
+	if (count < 0) {
+		stream_task_fail(t, "a buffer does not hold the records this edge agreed on");
+		return 0;
+	}
+	if (count == 0)
+		return 0;
+	switch (item.kind) {
+	case INPUT_RECORDS:
+		count_bytes(t, gate_index);
+		return take_records(t, gate, &item.batch);
+	case INPUT_WATERMARK:
+		take_watermark(t, gate);
+		return 1;
+	case INPUT_EVENT:
+		take_event(t, gate_index, &item);
+		return 1;
+	}
+	return 0;
+}
+
+static bool can_take(const struct stream_task *t)
+{
+	return t->status == TASK_RUNNING &&
+			(t->phase == PHASE_RUNNING || t->phase == PHASE_AWAIT_FINAL) &&
+			chain_failure(t->config.chain) == NULL;
+}
+
+uint32_t stream_task_take_input(struct stream_task *t)
+{
+	uint32_t work = 0, dry = 0;
+
+	for (uint32_t i = 0; i < t->config.input_count; i++)
+		work += input_gate_poll(t->config.inputs[i]);
+	for (uint32_t n = 0; n < TURN_ITEMS_MAX && dry < t->config.input_count; n++) {
+		if (!can_take(t) || !chain_advance(t->config.chain))
+			break;
+		uint32_t taken = take_item(t, t->next_gate);
+
+		if (taken > 0) {
+			work += taken;
+			dry = 0;
+		} else {
+			dry++;
+			t->next_gate = (t->next_gate + 1) % t->config.input_count;
+		}
+		t->not_before_ns = chain_take_not_before(t->config.chain);
+		if (t->not_before_ns > t->now_ns)
+			break;
+	}
+	return work;
+}
+
+uint32_t stream_task_poll_source(struct stream_task *t)
+{
+	uint32_t work = 0;
+
+	for (uint32_t n = 0; n < TURN_POLLS_MAX; n++) {
+		if (!can_take(t) || t->phase != PHASE_RUNNING || !chain_advance(t->config.chain))
+			break;
+		uint32_t room = chain_room(t->config.chain);
+		if (room == 0)
+			break;
+		enum weir_poll result = chain_poll(t->config.chain, room);
+
+		t->not_before_ns = chain_take_not_before(t->config.chain);
+		if (result == WEIR_POLL_END) {
+			t->phase = PHASE_LAST_WATERMARK;
+			return work + 1;
+		}
+		if (result == WEIR_POLL_IDLE)
+			break;
+		work++;
+	}
+	return work;
+}

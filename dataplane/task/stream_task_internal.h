@@ -1,0 +1,74 @@
+#pragma once
+
+/* stream_task_internal: what stream_task.c (turn), stream_task_input.c (what is taken) and
+ * stream_task_checkpoint.c (mail and barriers) share. */
+
+#include "dataplane/base/clock.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/channel/input_gate.h"
+#include "dataplane/channel/output_gate.h"
+#include "dataplane/checkpoint/barrier_handler.h"
+#include "dataplane/checkpoint/checkpoint_responder.h"
+#include "dataplane/checkpoint/operator_files.h"
+#include "dataplane/checkpoint/subtask_checkpoint_coordinator.h"
+#include "dataplane/operator/chain.h"
+#include "dataplane/task/stream_task.h"
+
+/* Where the task stands on its way from start to end. */
+enum task_phase {
+	PHASE_CREATED,
+	PHASE_RUNNING,          /* input is taken */
+	PHASE_LAST_WATERMARK,   /* all input is in; event time goes to its end */
+	PHASE_FINISH,           /* finish hooks, head to tail */
+	PHASE_END_OF_DATA,      /* tell the consumers and the coordinator */
+	PHASE_AWAIT_FINAL,      /* the final checkpoint; events are still taken */
+	PHASE_CLOSING,          /* publishes, running snapshots, queued buffers */
+	PHASE_END_OF_PARTITION, /* the last word to the consumers */
+	PHASE_CANCELING,        /* only what cannot be taken back is awaited */
+	PHASE_ENDED,
+};
+
+struct stream_task {
+	struct stream_task_config config;
+	struct checkpoint_responder responder;
+	enum task_phase phase;
+	enum task_status status;
+	uint64_t now_ns;
+	uint64_t not_before_ns;
+
+	struct subtask_checkpoint_coordinator *checkpoints;
+	struct barrier_handler *handler; /* NULL: no inputs */
+	uint32_t first_channel[GATES_PER_TASK_MAX]; /* number of each gate's channel 0 */
+	uint64_t bytes_seen[GATES_PER_TASK_MAX];    /* IG-4 */
+	uint32_t channel_count;
+	uint32_t ended_channel_count; /* end of data was taken */
+	uint32_t next_gate;           /* fairness between gates */
+	enum stop_mode stop_mode;
+
+	int64_t latest_reported_id;   /* TK-9 */
+	int64_t final_minimum_id;     /* 13.3; 0: not set */
+	bool is_final_complete;
+	bool has_deferred_trigger;    /* came between the end of input and end of data */
+	struct checkpoint_request deferred_trigger;
+
+	uint64_t turn_ns; /* start of the previous turn */
+	struct stream_task_times times;
+};
+
+/* Makes the task fail once; later calls do nothing. */
+void stream_task_fail(struct stream_task *t, const char *text);
+
+/* Takes a bounded share of input: records, watermarks, events.  Returns how many items. */
+uint32_t stream_task_take_input(struct stream_task *t);
+/* The same for a source. */
+uint32_t stream_task_poll_source(struct stream_task *t);
+
+/* Events that concern checkpoints (IG-1), `channel` numbered through all gates. */
+void stream_task_on_barrier(struct stream_task *t, uint32_t channel, const struct event *barrier);
+void stream_task_on_cancel(struct stream_task *t, uint32_t channel, const struct event *cancel);
+void stream_task_on_end_of_partition(struct stream_task *t, uint32_t channel);
+
+/* Performs a trigger that waited for the end of data to be out. */
+void stream_task_run_deferred_trigger(struct stream_task *t);
+
+uint32_t stream_task_open_channels(const struct stream_task *t);

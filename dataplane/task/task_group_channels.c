@@ -1,0 +1,202 @@
+/* The edges of a task_group: channels and the gates at their ends. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dataplane/base/check.h"
+#include "dataplane/task/task_group_internal.h"
+#include "dataplane/wire/buf.h"
+
+/* A variable record may be as large as this. */
+enum { RECORD_BYTES_MAX = 65536 };
+
+static struct channel_config channel_config_of(const struct deployment *d)
+{
+	return (struct channel_config){
+		.queue_count = d->channel_queue_count,
+		.credit_count = d->channel_credit_count,
+	};
+}
+
+/* Forward: only subtask i to subtask i. */
+static bool is_joined(const struct edge_channels *e, uint32_t producer, uint32_t consumer)
+{
+	return e->partition != PARTITION_FORWARD || producer == consumer;
+}
+
+static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGER_ERROR_BYTES])
+{
+	const struct deployment *d = g->config.deployment;
+	const struct deployment_edge *edge = &d->edges[index];
+	const struct deployment_vertex *from = &d->vertices[edge->from];
+	const struct deployment_vertex *to = &d->vertices[edge->to];
+	struct channel_config channel = channel_config_of(d);
+	struct edge_channels *e = &g->edges[index];
+
+	*e = (struct edge_channels){
+		.from = edge->from,
+		.to = edge->to,
+		.partition = edge->partition,
+		.producer_count = from->parallelism,
+		.consumer_count = to->parallelism,
+	};
+	if (edge->partition == PARTITION_FORWARD && from->parallelism != to->parallelism) {
+		snprintf(error, TASKMANAGER_ERROR_BYTES,
+				"edge %s -> %s: forward joins equal parallelism, not %u to %u",
+				from->uid, to->uid, from->parallelism, to->parallelism);
+		return -EINVAL;
+	}
+	if (edge->partition == PARTITION_HASH && g->tails[edge->from].out_key_bytes == 0) {
+		snprintf(error, TASKMANAGER_ERROR_BYTES,
+				"edge %s -> %s: hash needs a key, and the records of %s have none",
+				from->uid, to->uid, from->uid);
+		return -EINVAL;
+	}
+	uint64_t count = edge->partition == PARTITION_FORWARD
+			? from->parallelism
+			: (uint64_t)from->parallelism * to->parallelism;
+	g->buffer_count += count * channel_buffers_max(&channel);
+	e->at = calloc((size_t)e->producer_count * e->consumer_count, sizeof(e->at[0]));
+	return e->at == NULL ? -ENOMEM : 0;
+}
+
+int task_group_plan_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
+{
+	const struct deployment *d = g->config.deployment;
+
+	g->edges = calloc(d->edge_count + 1, sizeof(g->edges[0]));
+	if (g->edges == NULL)
+		return -ENOMEM;
+	g->edge_count = d->edge_count;
+	for (uint32_t i = 0; i < d->edge_count; i++) {
+		int status = plan_edge(g, i, error);
+
+		if (status != 0)
+			return status;
+	}
+	return 0;
+}
+
+int task_group_build_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
+{
+	struct channel_config config = channel_config_of(g->config.deployment);
+
+	for (uint32_t i = 0; i < g->edge_count; i++) {
+		struct edge_channels *e = &g->edges[i];
+
+		for (uint32_t k = 0; k < e->producer_count * e->consumer_count; k++) {
+			if (!is_joined(e, k / e->consumer_count, k % e->consumer_count))
+				continue;
+			int status = ring_channel_create(&e->at[k], &config);
+			if (status != 0) {
+				snprintf(error, TASKMANAGER_ERROR_BYTES,
+						"a channel was not made: %s (a channel has 2 or more "
+						"buffers to send, 1 or more of credit, %d in all)",
+						strerror(-status), CHANNEL_BUFFERS_MAX);
+				return status;
+			}
+		}
+	}
+	return 0;
+}
+
+/* The channels of one row (a producer's) or column (a consumer's) of an edge. */
+static uint32_t collect_channels(const struct edge_channels *e, bool is_producer, uint32_t subtask,
+		struct ring_channel **out)
+{
+	uint32_t count = is_producer ? e->consumer_count : e->producer_count, found = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct ring_channel *c = is_producer ? e->at[subtask * e->consumer_count + i]
+						     : e->at[i * e->consumer_count + subtask];
+
+		if (c != NULL)
+			out[found++] = c;
+	}
+	return found;
+}
+
+static int build_output(struct task_group *g, struct task *t, const struct edge_channels *e)
+{
+	const struct deployment *d = g->config.deployment;
+	const struct weir_declaration *tail = &g->tails[t->vertex];
+	struct ring_channel *channels[CHANNELS_PER_GATE_MAX];
+	uint32_t count = collect_channels(e, true, t->subtask_index, channels);
+	struct output_gate_config config = {
+		.pool = g->config.pool,
+		.channels = channels,
+		.partitioner = {
+			.kind = e->partition == PARTITION_HASH ? PARTITIONER_HASH
+							       : PARTITIONER_FORWARD,
+			.channel_count = count,
+			.key_group_count = d->key_group_count,
+			.key_offset = tail->out_key_offset,
+			.key_bytes = tail->out_key_bytes,
+		},
+		.record_bytes = tail->out_record_bytes,
+		.record_bytes_max = RECORD_BYTES_MAX,
+		.flush_ns = d->buffer_timeout_ns,
+	};
+
+	if (t->output_count == OUTPUTS_PER_TASK_MAX)
+		return -E2BIG;
+	int status = output_gate_create(&t->outputs[t->output_count], &config);
+	if (status == 0)
+		t->output_count++;
+	return status;
+}
+
+static int build_input(struct task_group *g, struct task *t, const struct edge_channels *e)
+{
+	struct ring_channel *channels[CHANNELS_PER_GATE_MAX];
+	uint32_t count = collect_channels(e, false, t->subtask_index, channels);
+	struct input_gate_config config = {
+		.channels = channels,
+		.channel_count = count,
+		.record_bytes = g->tails[e->from].out_record_bytes,
+		.record_bytes_max = RECORD_BYTES_MAX,
+	};
+
+	if (t->input_count == GATES_PER_TASK_MAX)
+		return -E2BIG;
+	int status = input_gate_create(&t->inputs[t->input_count], &config);
+	if (status == 0)
+		t->input_count++;
+	return status;
+}
+
+int task_group_build_gates(
+		struct task_group *g, struct task *t, char error[TASKMANAGER_ERROR_BYTES])
+{
+	for (uint32_t i = 0; i < g->edge_count; i++) {
+		const struct edge_channels *e = &g->edges[i];
+		int status = 0;
+
+		if (e->from == t->vertex)
+			status = build_output(g, t, e);
+		if (status == 0 && e->to == t->vertex)
+			status = build_input(g, t, e);
+		if (status != 0) {
+			snprintf(error, TASKMANAGER_ERROR_BYTES,
+					"edge %s -> %s: its gates were not made: %s (records must fit "
+					"the buffers, taskmanager.memory.segment-size)",
+					g->config.deployment->vertices[e->from].uid,
+					g->config.deployment->vertices[e->to].uid, strerror(-status));
+			return status;
+		}
+	}
+	return 0;
+}
+
+void task_group_destroy_channels(struct task_group *g)
+{
+	for (uint32_t i = 0; i < g->edge_count && g->edges != NULL; i++) {
+		struct edge_channels *e = &g->edges[i];
+
+		for (uint32_t k = 0; e->at != NULL && k < e->producer_count * e->consumer_count; k++)
+			ring_channel_destroy(e->at[k]);
+		free(e->at);
+	}
+	free(g->edges);
+}

@@ -1,0 +1,50 @@
+#pragma once
+
+/* task_group_internal: what task_group.c (tasks) and task_group_channels.c (edges) share. */
+
+#include "dataplane/channel/input_gate.h"
+#include "dataplane/channel/output_gate.h"
+#include "dataplane/checkpoint/operator_files.h"
+#include "dataplane/checkpoint/store_share.h"
+#include "dataplane/task/task_group.h"
+
+struct task_plan {
+	uint64_t chain_bytes, writer_bytes, files_bytes;
+};
+
+/* The channels of one edge: producer x consumers + consumer; forward edges have one each. */
+struct edge_channels {
+	uint32_t from, to;
+	enum deployment_partition partition;
+	uint32_t producer_count, consumer_count;
+	struct ring_channel **at; /* NULL where a forward edge has none */
+};
+
+struct task_group {
+	struct task_group_config config;
+	struct job_id job;
+	char job_text[ID128_TEXT_BYTES];
+	char checkpoint_dir[1024];
+	struct weir_declaration *tails; /* of each vertex's last operator */
+	struct task_plan *plans;        /* of each task */
+	uint64_t memory_bytes, buffer_count;
+	void *memory;
+	uint32_t edge_count;
+	struct edge_channels *edges;
+	uint32_t task_count;
+	struct task tasks[];
+};
+
+static inline struct task *task_of_files(struct file_port *port)
+{
+	return (struct task *)((char *)port - offsetof(struct task, file_port));
+}
+
+/* Checks the edges and counts the buffers their channels may hold. */
+int task_group_plan_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);
+int task_group_build_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);
+/* Fills inputs and outputs of one task. */
+int task_group_build_gates(
+		struct task_group *g, struct task *t, char error[TASKMANAGER_ERROR_BYTES]);
+/* After the gates. */
+void task_group_destroy_channels(struct task_group *g);

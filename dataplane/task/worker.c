@@ -1,0 +1,393 @@
+#include "dataplane/task/worker.h"
+
+#include <errno.h>
+#include <rte_pause.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/clock.h"
+#include "dataplane/base/crash_point.h"
+#include "dataplane/channel/pointer_queue.h"
+#include "dataplane/checkpoint/store.h"
+#include "dataplane/checkpoint/store_select.h"
+#include "dataplane/checkpoint/store_share.h"
+#include "dataplane/task/task.h"
+
+enum {
+	REPORT_POOL_COUNT = 256,
+	MAIL_BURST_MAX = 64,
+	IDLE_SPIN_TURNS = 512,      /* idle turns before the first sleep */
+	IDLE_SLEEP_NS_MIN = 20000,
+	IDLE_SLEEP_NS_MAX = 500000,
+};
+
+/* A report and the task it is from. */
+struct worker_report {
+	struct report report;
+	struct task *task;
+};
+
+struct worker {
+	struct worker_config config;
+	struct store *store;
+	struct store_share *share;
+	char storage[STORE_WHY_BYTES];
+	struct pointer_queue *mail, *mail_back;       /* control -> worker -> control */
+	struct pointer_queue *reports, *reports_back; /* worker -> control -> worker */
+	struct worker_report *pool;
+	uint32_t free_count;
+	struct worker_report *free_reports[REPORT_POOL_COUNT];
+	uint32_t task_count;
+	struct task *tasks[TASKS_PER_WORKER_MAX];
+	uint32_t idle_turns;
+	atomic_bool must_stop, has_stopped;
+};
+
+/* ---- life ---- */
+
+static int create_queues(struct worker *w)
+{
+	w->mail = pointer_queue_create(MAILBOX_COUNT_MAX);
+	w->mail_back = pointer_queue_create(MAILBOX_COUNT_MAX);
+	w->reports = pointer_queue_create(REPORT_POOL_COUNT);
+	w->reports_back = pointer_queue_create(REPORT_POOL_COUNT);
+	w->pool = calloc(REPORT_POOL_COUNT, sizeof(w->pool[0]));
+	if (w->mail == NULL || w->mail_back == NULL || w->reports == NULL ||
+			w->reports_back == NULL || w->pool == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < REPORT_POOL_COUNT; i++)
+		w->free_reports[w->free_count++] = &w->pool[i];
+	return 0;
+}
+
+int worker_create(struct worker **out, const struct worker_config *config,
+		char error[TASKMANAGER_ERROR_BYTES])
+{
+	enum store_kind kind;
+	struct worker *w = calloc(1, sizeof(*w));
+
+	if (w == NULL)
+		return -ENOMEM;
+	CHECK(store_kind_parse(config->storage, &kind));
+	w->config = *config;
+	int status = store_open(&w->store, kind, w->storage);
+	if (status == 0)
+		status = store_share_create(&w->share, w->store);
+	if (status == 0)
+		status = create_queues(w);
+	if (status != 0) {
+		snprintf(error, TASKMANAGER_ERROR_BYTES, "worker %u did not start: %s",
+				config->index,
+				w->storage[0] != '\0' && w->store == NULL ? w->storage
+									  : strerror(-status));
+		worker_destroy(w);
+		return status;
+	}
+	*out = w;
+	return 0;
+}
+
+void worker_destroy(struct worker *w)
+{
+	if (w == NULL)
+		return;
+	CHECK(w->task_count == 0);
+	if (w->share != NULL)
+		store_share_destroy(w->share);
+	store_destroy(w->store);
+	pointer_queue_destroy(w->mail);
+	pointer_queue_destroy(w->mail_back);
+	pointer_queue_destroy(w->reports);
+	pointer_queue_destroy(w->reports_back);
+	free(w->pool);
+	free(w);
+}
+
+const char *worker_storage(const struct worker *w)
+{
+	return w->storage;
+}
+
+struct store_share *worker_store_share(struct worker *w)
+{
+	return w->share;
+}
+
+/* ---- reports ---- */
+
+static void take_back_reports(struct worker *w)
+{
+	struct worker_report *r;
+
+	while ((r = pointer_queue_pop(w->reports_back)) != NULL) {
+		if (r->report.kind == REPORT_ACKNOWLEDGE)
+			stream_task_release_state(r->task->stream);
+		w->free_reports[w->free_count++] = r;
+	}
+}
+
+/* The control thread always gives them back, so this ends. */
+static struct report *new_report(struct task *task, enum report_kind kind)
+{
+	struct worker *w = task->worker;
+
+	while (w->free_count == 0) {
+		rte_pause();
+		take_back_reports(w);
+	}
+	struct worker_report *r = w->free_reports[--w->free_count];
+	r->task = task;
+	r->report.kind = kind;
+	r->report.attempt = task->attempt;
+	r->report.text[0] = '\0';
+	return &r->report;
+}
+
+static void send_report(struct worker *w, struct report *report)
+{
+	uint64_t one = 1;
+
+	CHECK(pointer_queue_push(w->reports, report));
+	ssize_t written = write(w->config.report_fd, &one, sizeof(one));
+	(void)written; /* a counter at its limit is readable all the same */
+}
+
+static struct task *reporting_task(struct task_reporter *r)
+{
+	return (struct task *)((char *)r - offsetof(struct task, reporter));
+}
+
+static void report_status(struct task_reporter *r, enum task_status status, const char *text)
+{
+	struct task *t = reporting_task(r);
+	struct report *report = new_report(t, REPORT_STATUS);
+
+	report->status = status;
+	snprintf(report->text, sizeof(report->text), "%s", text);
+	send_report(t->worker, report);
+}
+
+static void report_end_of_data(struct task_reporter *r)
+{
+	struct task *t = reporting_task(r);
+
+	crash_point("end-of-input");
+	send_report(t->worker, new_report(t, REPORT_END_OF_DATA));
+}
+
+static void report_acknowledge(struct task_reporter *r, int64_t checkpoint_id,
+		const struct checkpoint_metrics *metrics, const struct task_state *state,
+		bool has_finished_operators)
+{
+	struct task *t = reporting_task(r);
+	struct report *report = new_report(t, REPORT_ACKNOWLEDGE);
+
+	crash_point("before-ack");
+	report->checkpoint_id = checkpoint_id;
+	report->metrics = *metrics;
+	report->state = state;
+	report->has_finished_operators = has_finished_operators;
+	send_report(t->worker, report);
+}
+
+static void report_decline(struct task_reporter *r, int64_t checkpoint_id,
+		enum decline_reason reason, const char *text)
+{
+	struct task *t = reporting_task(r);
+	struct report *report = new_report(t, REPORT_DECLINE);
+
+	report->checkpoint_id = checkpoint_id;
+	report->reason = reason;
+	snprintf(report->text, sizeof(report->text), "%s", text);
+	send_report(t->worker, report);
+}
+
+static void report_event(
+		struct event_port *port, uint32_t operator_index, const void *data, uint32_t bytes)
+{
+	struct task *t = (struct task *)((char *)port - offsetof(struct task, events));
+	struct report *report = new_report(t, REPORT_EVENT);
+
+	CHECK(bytes <= REPORT_EVENT_BYTES_MAX);
+	report->operator_index = operator_index;
+	report->event_bytes = bytes;
+	memcpy(report->event, data, bytes);
+	send_report(t->worker, report);
+}
+
+const struct report *worker_next_report(struct worker *w)
+{
+	return pointer_queue_pop(w->reports);
+}
+
+struct task *worker_report_task(const struct report *report)
+{
+	return ((const struct worker_report *)(const void *)report)->task;
+}
+
+bool worker_owns_report(const struct worker *w, const struct report *report)
+{
+	const struct worker_report *r = (const struct worker_report *)(const void *)report;
+
+	return r >= w->pool && r < w->pool + REPORT_POOL_COUNT;
+}
+
+void worker_release_report(struct worker *w, const struct report *report)
+{
+	CHECK(pointer_queue_push(w->reports_back, (void *)(uintptr_t)report));
+}
+
+void worker_adopt(struct worker *w, struct task *t)
+{
+	t->worker = w;
+	t->reporter = (struct task_reporter){
+		.status = report_status,
+		.end_of_data = report_end_of_data,
+		.acknowledge = report_acknowledge,
+		.decline = report_decline,
+	};
+	t->events.send = report_event;
+}
+
+/* ---- mail ---- */
+
+bool worker_post(struct worker *w, struct mail *m)
+{
+	worker_free_mail(w);
+	if (!pointer_queue_push(w->mail, m))
+		return false;
+	m->task->mail_count++;
+	return true;
+}
+
+void worker_free_mail(struct worker *w)
+{
+	struct mail *m;
+
+	while ((m = pointer_queue_pop(w->mail_back)) != NULL) {
+		m->task->mail_count--;
+		free(m);
+	}
+}
+
+static void attach(struct worker *w, struct task *t)
+{
+	CHECK(w->task_count < TASKS_PER_WORKER_MAX);
+	w->tasks[w->task_count++] = t;
+	stream_task_start(t->stream);
+}
+
+static void carry_out(struct worker *w, const struct mail *m, uint64_t now_ns)
+{
+	struct stream_task *s = m->task->stream;
+
+	switch (m->kind) {
+	case MAIL_ATTACH:
+		attach(w, m->task);
+		break;
+	case MAIL_TRIGGER:
+		stream_task_trigger_checkpoint(s, &m->request, now_ns);
+		crash_point("after-barrier");
+		break;
+	case MAIL_CONFIRM:
+		stream_task_notify_complete(s, m->checkpoint_id, m->is_release);
+		break;
+	case MAIL_ABORT:
+		stream_task_notify_aborted(s, m->checkpoint_id, m->latest_completed_id);
+		break;
+	case MAIL_EVENT:
+		stream_task_operator_event(s, m->operator_index, m->data, m->bytes);
+		break;
+	case MAIL_CANCEL:
+		stream_task_cancel(s);
+		break;
+	}
+}
+
+static uint32_t take_mail(struct worker *w, uint64_t now_ns)
+{
+	uint32_t count = 0;
+
+	while (count < MAIL_BURST_MAX) {
+		struct mail *m = pointer_queue_pop(w->mail);
+
+		if (m == NULL)
+			break;
+		/* Mail for a task that has ended meanwhile is dropped (12.3). */
+		if (!atomic_load_explicit(&m->task->is_detached, memory_order_relaxed))
+			carry_out(w, m, now_ns);
+		CHECK(pointer_queue_push(w->mail_back, m));
+		count++;
+	}
+	return count;
+}
+
+/* ---- the turn ---- */
+
+static uint32_t run_tasks(struct worker *w, uint64_t now_ns)
+{
+	uint32_t work = 0;
+
+	for (uint32_t i = 0; i < w->task_count; i++) {
+		struct task *t = w->tasks[i];
+
+		work += stream_task_turn(t->stream, now_ns);
+		if (!stream_task_is_ended(t->stream))
+			continue;
+		w->tasks[i--] = w->tasks[--w->task_count];
+		atomic_store_explicit(&t->is_detached, true, memory_order_release);
+	}
+	return work;
+}
+
+uint32_t worker_turn(struct worker *w)
+{
+	uint64_t now_ns = w->config.clock->now_ns(w->config.clock);
+	uint32_t work = take_mail(w, now_ns);
+
+	take_back_reports(w);
+	work += run_tasks(w, now_ns);
+	work += store_share_poll(w->share);
+	return work;
+}
+
+/* Pause first, then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX. */
+static void back_off(struct worker *w)
+{
+	w->idle_turns++;
+	if (w->config.must_spin || w->idle_turns < IDLE_SPIN_TURNS) {
+		rte_pause();
+		return;
+	}
+	long sleep_ns = (long)IDLE_SLEEP_NS_MIN * (w->idle_turns - IDLE_SPIN_TURNS + 1);
+	struct timespec pause = {
+		.tv_nsec = sleep_ns < IDLE_SLEEP_NS_MAX ? sleep_ns : IDLE_SLEEP_NS_MAX};
+	nanosleep(&pause, NULL);
+}
+
+int worker_run(void *worker)
+{
+	struct worker *w = worker;
+
+	while (!atomic_load_explicit(&w->must_stop, memory_order_relaxed) || w->task_count > 0) {
+		if (worker_turn(w) > 0)
+			w->idle_turns = 0;
+		else
+			back_off(w);
+	}
+	atomic_store(&w->has_stopped, true);
+	return 0;
+}
+
+void worker_request_stop_mt(struct worker *w)
+{
+	atomic_store(&w->must_stop, true);
+}
+
+bool worker_has_stopped_mt(const struct worker *w)
+{
+	return atomic_load(&w->has_stopped);
+}
