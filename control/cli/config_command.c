@@ -1,0 +1,64 @@
+#include "control/cli/config_command.h"
+
+#include "control/cli/exit_codes.h"
+#include "control/cli/job_options.h"
+
+enum { OPTION_JSON = 0x2000, OPTION_HELP, OPTION_KEYS };
+
+static const char help[] = "weir config [options]: show every config key, its value and where that "
+			   "comes from\n"
+			   "\n"
+			   "  --config FILE   read this config file\n"
+			   "  -D KEY=VALUE    set a key\n"
+			   "  --keys          explain all keys instead\n"
+			   "  --json          one JSON object\n"
+			   "\n"
+			   "Examples:\n"
+			   "  weir config --config host.yaml\n"
+			   "  weir config -D weir.cores=2,3 --json\n"
+			   "  weir config --keys\n"
+			   "\n"
+			   "Ends with 0 when the config is good, 3 when it is not.\n";
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "weir config: %s\nTry: weir config --help\n", what);
+	return WEIR_EXIT_USAGE;
+}
+
+int config_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+			{"config", required_argument, NULL, JOB_OPTION_CONFIG},
+			{"keys", no_argument, NULL, OPTION_KEYS},
+			{"json", no_argument, NULL, OPTION_JSON},
+			{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
+	struct job_options o = {0};
+	struct config *config;
+	bool json = false;
+	int option;
+
+	optind = 0; /* getopt starts anew */
+	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+		if (option == OPTION_JSON) {
+			json = true;
+		} else if (option == OPTION_KEYS) {
+			config_print_help(stdout);
+			return WEIR_EXIT_DONE;
+		} else if (option == OPTION_HELP || option == 'h') {
+			fputs(help, stdout);
+			return WEIR_EXIT_DONE;
+		} else if (!job_options_take(&o, option, optarg)) {
+			return usage("unknown option");
+		}
+	}
+	if (argc != optind)
+		return usage("expected no argument");
+	int rc = job_options_config(&o, &config);
+	if (rc != WEIR_EXIT_DONE)
+		return rc;
+	if (!config_print(config, stdout, json))
+		rc = WEIR_EXIT_FAILURE;
+	config_destroy(config);
+	return rc;
+}

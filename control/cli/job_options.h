@@ -1,0 +1,49 @@
+#pragma once
+
+/*
+ * job_options: the options that every command with a config or a job file takes.
+ *
+ * Place    control/cli, above control/config.
+ * Thread   one.
+ * Memory   borrows the texts of argv.
+ * Errors   an exit code; the one message is then on standard error.
+ * Life     zero-initialised, job_options_take for each option, job_options_config, then
+ *          job_options_job.
+ */
+
+#include "control/config/job_file.h"
+
+#include <getopt.h>
+
+enum { JOB_OPTIONS_MAX = 256 };
+
+struct job_options {
+	const char *config_path;
+	uint32_t define_count, set_count;
+	const char *defines[JOB_OPTIONS_MAX]; /* -D */
+	const char *sets[JOB_OPTIONS_MAX];    /* --set */
+};
+
+/* For getopt_long: what take understands, beside -D with its argument. */
+enum { JOB_OPTION_CONFIG = 0x1000, JOB_OPTION_SET };
+#define JOB_OPTIONS_LONG                                                                           \
+	{"config", required_argument, NULL, JOB_OPTION_CONFIG},                                    \
+	{                                                                                          \
+		"set", required_argument, NULL, JOB_OPTION_SET                                     \
+	}
+
+/* Lines for --help. */
+#define JOB_OPTIONS_HELP                                                                           \
+	"  --config FILE           read this config file\n"                                        \
+	"  -D KEY=VALUE            set a config key (weir config lists them)\n"                    \
+	"  --set UID.PARAM=VALUE   set a parameter of the operator with that uid\n"
+
+/* false: not one of these, or too many of them (said on standard error). */
+bool job_options_take(struct job_options *o, int option, const char *argument);
+
+/* Presets, the config file, -D; checked.  0, or an exit code. */
+int job_options_config(const struct job_options *o, struct config **config);
+
+/* The same, and a job file with its `config:` block and --set.  0, or an exit code. */
+int job_options_job(const struct job_options *o, const char *path, struct config **config,
+		struct job_spec **spec);
