@@ -38,6 +38,57 @@ Test(output_gate, room_is_what_the_buffers_of_a_channel_hold)
 	edge_close(&e);
 }
 
+/* 512 records to a buffer, so that room is remembered from call to call. */
+static void open_wide(struct edge *e)
+{
+	struct edge_config config = NARROW;
+
+	config.capacity_bytes = 16 * RECORDS_COUNT_MAX;
+	edge_open(e, &config);
+}
+
+static void send_batch(struct edge *e, uint32_t count)
+{
+	static uint64_t records[RECORDS_COUNT_MAX][2];
+	struct weir_batch batch = {(const uint8_t *)records, count, 16, 16 * count};
+
+	cr_assert_eq(output_gate_collect(e->out[0], &batch), count);
+}
+
+Test(output_gate, room_shrinks_with_what_is_collected)
+{
+	struct edge e;
+
+	open_wide(&e);
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_assert_eq(output_gate_room(e.out[0]), RECORDS_COUNT_MAX);
+		send_batch(&e, RECORDS_COUNT_MAX - 10);
+	}
+	cr_assert_eq(output_gate_room(e.out[0]), 30);
+	edge_close(&e);
+}
+
+Test(output_gate, room_shrinks_with_each_buffer_that_is_ended_early)
+{
+	struct event barrier = edge_barrier(1);
+	struct edge e;
+
+	for (uint32_t by_event = 0; by_event < 2; by_event++) {
+		open_wide(&e);
+		for (uint32_t i = 0; i < 2; i++) {
+			send_batch(&e, 1);
+			if (by_event)
+				output_gate_broadcast(e.out[0], &barrier);
+			else
+				output_gate_flush(e.out[0]);
+		}
+		cr_assert_eq(output_gate_room(e.out[0]), RECORDS_COUNT_MAX);
+		send_batch(&e, RECORDS_COUNT_MAX);
+		cr_assert_eq(output_gate_room(e.out[0]), 0);
+		edge_close(&e);
+	}
+}
+
 Test(output_gate, a_batch_beyond_the_room_is_taken_from_the_front)
 {
 	struct edge e;
@@ -202,6 +253,27 @@ Test(output_gate, events_that_nobody_takes_are_turned_away_in_time_and_the_end_s
 	edge_close(&e);
 }
 
+Test(output_gate, no_buffer_overtakes_an_event_that_waits_for_its_lane)
+{
+	struct event barrier = edge_barrier(1);
+	const struct output_queue *q;
+	struct edge e;
+
+	edge_open(&e, &NARROW);
+	q = output_gate_queue(e.out[0], 0);
+	while (output_queue_event_count(q) == 0) {
+		cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
+		output_gate_poll(e.out[0], 0);
+	}
+	send_from(&e, 0, 4);
+	edge_push(&e, 0);
+	cr_assert_eq(output_queue_count(q), 1);
+	input_gate_poll(e.in[0]);
+	edge_push(&e, 0);
+	cr_assert_eq(output_queue_count(q), 0);
+	edge_close(&e);
+}
+
 Test(output_gate, open_buffers_leave_when_their_time_has_come)
 {
 	struct edge e;
@@ -235,6 +307,19 @@ Test(output_gate, a_watermark_without_records_travels_at_the_next_flush)
 	cr_assert(edge_next(&e, 0, &item));
 	cr_assert_eq(item.kind, INPUT_WATERMARK);
 	cr_assert_eq(item.watermark, 50);
+	edge_close(&e);
+}
+
+Test(output_gate, a_watermark_that_an_event_carries_needs_no_buffer)
+{
+	struct event barrier = edge_barrier(1);
+	struct edge e;
+
+	edge_open(&e, &NARROW);
+	output_gate_watermark(e.out[0], 50);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
+	cr_assert_eq(output_gate_flush(e.out[0]), 0);
+	cr_assert_eq(output_queue_count(output_gate_queue(e.out[0], 0)), 0);
 	edge_close(&e);
 }
 
