@@ -51,12 +51,24 @@ void membership_heard(struct membership *m, uint32_t member, uint64_t now_ns)
 	at(m, member)->heard_ns = now_ns;
 }
 
+void membership_set_busy(struct membership *m, uint32_t member, bool is_busy, uint64_t now_ns)
+{
+	at(m, member)->is_busy = is_busy;
+	at(m, member)->heard_ns = now_ns;
+}
+
+void membership_forgive(struct membership *m, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < MEMBERS_COUNT_MAX; i++)
+		m->members[i].heard_ns = now_ns;
+}
+
 uint32_t membership_silent(const struct membership *m, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < MEMBERS_COUNT_MAX; i++) {
 		const struct member *member = &m->members[i];
 
-		if (member->is_here && now_ns > member->heard_ns &&
+		if (member->is_here && !member->is_busy && now_ns > member->heard_ns &&
 				now_ns - member->heard_ns > m->timeout_ns)
 			return i;
 	}

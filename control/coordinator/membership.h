@@ -23,6 +23,7 @@ enum {
 
 struct member {
 	bool is_here;
+	bool is_busy; /* says nothing for a while, and need not */
 	char id[MEMBER_ID_BYTES];
 	uint32_t job_count; /* whose tasks run there */
 	uint64_t heard_ns;  /* the last sign of life */
@@ -41,6 +42,10 @@ uint32_t membership_add(struct membership *m, const char *id, uint64_t now_ns);
 void membership_remove(struct membership *m, uint32_t member);
 uint32_t membership_find(const struct membership *m, const char *id);
 
+/* The end of being busy is a sign of life. */
+void membership_set_busy(struct membership *m, uint32_t member, bool is_busy, uint64_t now_ns);
+/* We ourselves did not run for a while: nobody's silence counts up to now. */
+void membership_forgive(struct membership *m, uint64_t now_ns);
 void membership_heard(struct membership *m, uint32_t member, uint64_t now_ns);
 
 /* The first one that has been silent for longer than the timeout, or MEMBER_NONE. */

@@ -121,7 +121,8 @@ static bool is_heartbeat(const Weir__TaskHeartbeat *h)
 
 static bool is_status(const Weir__TaskStatus *s)
 {
-	return is_id(&s->attempt) && s->status <= UINT8_MAX && is_text(s->error) &&
+	return is_id(&s->attempt) && is_text(s->error) &&
+			(uint32_t)s->state <= WEIR__TASK_STATE__TASK_FAILED &&
 			(s->numbers == NULL || is_numbers(s->numbers));
 }
 
@@ -138,14 +139,15 @@ static bool is_acknowledge(const Weir__AcknowledgeCheckpoints *a)
 static bool is_submit(const Weir__SubmitTasks *s)
 {
 	bool ok = is_id(&s->job) && is_text(s->job_name) && s->job_file != NULL &&
-			is_text(s->job_file_name) && is_text(s->checkpoint_dir) &&
+			is_text(s->job_file_name) && is_text(s->plugin_dir) &&
+			is_text(s->checkpoint_dir) && is_text(s->restored_dir) &&
 			s->restored_checkpoint_id >= 0 && s->n_tasks > 0 &&
 			s->n_tasks <= VERTICES_COUNT_MAX * PARALLELISM_MAX;
 
 	for (size_t i = 0; i < s->n_overrides; i++)
 		ok = ok && is_text(s->overrides[i]);
 	for (size_t i = 0; i < s->n_settings; i++)
-		ok = ok && is_text(s->settings[i]->name) && is_text(s->settings[i]->value);
+		ok = ok && is_text(s->settings[i]);
 	for (size_t i = 0; ok && i < s->n_tasks; i++)
 		ok = is_id(&s->tasks[i]->attempt) && s->tasks[i]->vertex < VERTICES_COUNT_MAX &&
 				s->tasks[i]->subtask_index < PARALLELISM_MAX;
@@ -154,7 +156,8 @@ static bool is_submit(const Weir__SubmitTasks *s)
 
 static bool is_trigger(const Weir__TriggerCheckpoint *t)
 {
-	return t->checkpoint_id > 0 && t->kind <= UINT8_MAX && t->alignment <= UINT8_MAX &&
+	return t->checkpoint_id > 0 && t->alignment <= UINT8_MAX &&
+			(uint32_t)t->kind <= WEIR__SNAPSHOT_KIND__FULL_CHECKPOINT &&
 			is_text(t->location) && are_ids(t->attempts, t->n_attempts);
 }
 
@@ -166,7 +169,8 @@ static bool is_event(const Weir__OperatorEvent *e)
 
 static bool is_decline(const Weir__DeclineCheckpoint *d)
 {
-	return is_id(&d->attempt) && d->checkpoint_id > 0 && d->reason <= UINT8_MAX &&
+	return is_id(&d->attempt) && d->checkpoint_id > 0 &&
+			(uint32_t)d->reason <= WEIR__DECLINE_REASON__DECLINED_NO_SUCH_TASK &&
 			is_text(d->text);
 }
 

@@ -59,3 +59,21 @@ Test(membership, refuses_more_than_it_has_room_for)
 	cr_assert_eq(membership_add(&m, "one more", 0), MEMBER_NONE);
 	cr_assert_eq(membership_count(&m), MEMBERS_COUNT_MAX);
 }
+
+Test(membership, does_not_count_the_silence_of_one_that_builds_tasks)
+{
+	uint32_t a = membership_add(&m, "a", 0);
+
+	membership_set_busy(&m, a, true, 0);
+	cr_assert_eq(membership_silent(&m, 100000), MEMBER_NONE);
+	membership_set_busy(&m, a, false, 100000);
+	cr_assert_eq(membership_silent(&m, 100500), MEMBER_NONE);
+	cr_assert_eq(membership_silent(&m, 100501), a);
+}
+
+Test(membership, does_not_blame_others_for_its_own_pause)
+{
+	membership_add(&m, "a", 0);
+	membership_forgive(&m, 100000);
+	cr_assert_eq(membership_silent(&m, 100500), MEMBER_NONE);
+}

@@ -1,0 +1,176 @@
+#include "control/coordinator/checkpoint_storage.h"
+
+#include "control/coordinator/durable_file.h"
+#include "control/metadata/metadata.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BELOW_BYTES = 64 }; /* room for what stands below a job's path */
+
+int checkpoint_storage_job_path(
+		const char *directory, struct job_id job, char path[STORAGE_PATH_BYTES])
+{
+	char id[ID128_TEXT_BYTES];
+
+	id128_print(job.id, id);
+	int n = snprintf(path, STORAGE_PATH_BYTES, "%s/%s", directory, id);
+	return n >= STORAGE_PATH_BYTES - BELOW_BYTES ? -ENAMETOOLONG : 0;
+}
+
+void checkpoint_storage_location(
+		const char *job_path, int64_t id, char location[STORAGE_PATH_BYTES])
+{
+	int n = snprintf(location, STORAGE_PATH_BYTES, "%s/chk-%" PRId64, job_path, id);
+
+	CHECK(n < STORAGE_PATH_BYTES);
+}
+
+int checkpoint_storage_prepare(
+		const char *job_path, int64_t id, char location[STORAGE_PATH_BYTES])
+{
+	checkpoint_storage_location(job_path, id, location);
+	return durable_make_directory(location);
+}
+
+/* ---- deleting ---- */
+
+/* A name that stays in its directory. */
+static bool is_plain(const char *name)
+{
+	return name[0] != 0 && strchr(name, '/') == NULL && strcmp(name, ".") != 0 &&
+			strcmp(name, "..") != 0;
+}
+
+static void remove_file(const char *location, const char *name, int *status)
+{
+	char path[STORAGE_PATH_BYTES];
+
+	if (!is_plain(name) ||
+			snprintf(path, sizeof(path), "%s/%s", location, name) >= (int)sizeof(path))
+		return;
+	if (unlink(path) != 0 && errno != ENOENT && *status == 0)
+		*status = -errno;
+}
+
+/* All files of a directory, `_metadata` first, then the directory. */
+static void remove_location(const char *location, int *status)
+{
+	DIR *dir = opendir(location);
+
+	if (dir == NULL) {
+		if (errno != ENOENT && *status == 0)
+			*status = -errno;
+		return;
+	}
+	remove_file(location, METADATA_FILE, status);
+	for (struct dirent *e; (e = readdir(dir)) != NULL;)
+		if (is_plain(e->d_name))
+			remove_file(location, e->d_name, status);
+	closedir(dir);
+	if (rmdir(location) != 0 && errno != ENOENT && *status == 0)
+		*status = -errno;
+}
+
+int checkpoint_storage_delete(const struct deletion *d)
+{
+	int status = 0;
+
+	if (d->location == NULL)
+		return 0;
+	switch (d->kind) {
+	case DELETION_PENDING:
+	case DELETION_STORED:
+	case DELETION_LOCATION:
+		remove_location(d->location, &status);
+		break;
+	case DELETION_LATE:
+	case DELETION_SHARED:
+		for (uint32_t i = 0; i < d->files.count; i++)
+			remove_file(d->location, d->files.names[i], &status);
+		break;
+	}
+	return status;
+}
+
+/* ---- listing ---- */
+
+/* The id in "chk-<id>", 0: no such name. */
+static int64_t id_of(const char *name)
+{
+	if (strncmp(name, "chk-", 4) != 0 || name[4] < '1' || name[4] > '9' ||
+			strlen(name) > 4 + 18 || strspn(name + 4, "0123456789") != strlen(name + 4))
+		return 0;
+	return strtoll(name + 4, NULL, 10);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	int64_t x = ((const struct storage_entry *)a)->id;
+	int64_t y = ((const struct storage_entry *)b)->id;
+
+	return x > y ? -1 : x < y;
+}
+
+int checkpoint_storage_list(const char *job_path, struct storage_entry **entries, uint32_t *count)
+{
+	struct storage_entry *all = NULL;
+	uint32_t n = 0;
+	DIR *dir = opendir(job_path);
+
+	*entries = NULL;
+	*count = 0;
+	if (dir == NULL)
+		return errno == ENOENT ? 0 : -errno;
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		char location[STORAGE_PATH_BYTES], path[STORAGE_PATH_BYTES + 16];
+		int64_t id = id_of(e->d_name);
+
+		if (id == 0)
+			continue;
+		struct storage_entry *more = realloc(all, (n + 1) * sizeof(*all));
+		if (more == NULL) {
+			free(all);
+			closedir(dir);
+			return -ENOMEM;
+		}
+		all = more;
+		checkpoint_storage_location(job_path, id, location);
+		snprintf(path, sizeof(path), "%s/%s", location, METADATA_FILE);
+		all[n++] = (struct storage_entry){id, access(path, F_OK) == 0};
+	}
+	closedir(dir);
+	if (n > 0)
+		qsort(all, n, sizeof(*all), newest_first);
+	*entries = all;
+	*count = n;
+	return 0;
+}
+
+uint32_t checkpoint_storage_sweep(const char *job_path)
+{
+	struct storage_entry *entries;
+	uint32_t count, swept = 0;
+	int rc = checkpoint_storage_list(job_path, &entries, &count);
+
+	for (uint32_t i = 0; rc == 0 && i < count; i++) {
+		char location[STORAGE_PATH_BYTES];
+		int status = 0;
+
+		if (entries[i].has_metadata)
+			continue;
+		checkpoint_storage_location(job_path, entries[i].id, location);
+		remove_location(location, &status);
+		swept += status == 0;
+	}
+	free(entries);
+	return swept;
+}

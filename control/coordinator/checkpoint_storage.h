@@ -1,0 +1,45 @@
+#pragma once
+
+/*
+ * checkpoint_storage: the directories of a job's checkpoints (semantics 20.1):
+ * <checkpoint dir>/<job id>/{chk-<id>,shared,taskowned}.
+ *
+ * Place    control/coordinator.
+ * Thread   blocks; called on the I/O thread.
+ * Errors   0 or -errno.
+ */
+
+#include "control/coordinator/checkpoint_decision.h"
+#include "dataplane/base/ids.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STORAGE_PATH_BYTES = 1024 };
+
+/* <directory>/<32 hex digits>; -ENAMETOOLONG. */
+int checkpoint_storage_job_path(
+		const char *directory, struct job_id job, char path[STORAGE_PATH_BYTES]);
+/* <job path>/chk-<id> */
+void checkpoint_storage_location(
+		const char *job_path, int64_t id, char location[STORAGE_PATH_BYTES]);
+
+/* SL-2: makes the directory of a checkpoint and what is above it, durably. */
+int checkpoint_storage_prepare(
+		const char *job_path, int64_t id, char location[STORAGE_PATH_BYTES]);
+
+/* SL-9: tries everything, tells the first error. */
+int checkpoint_storage_delete(const struct deletion *d);
+
+struct storage_entry {
+	int64_t id;
+	bool has_metadata;
+};
+
+/* All chk-<id> of a job, newest first; the array from malloc.  A missing directory is none. */
+int checkpoint_storage_list(
+		const char *job_path, struct storage_entry **entries, uint32_t *count);
+
+/* Removes what never became a checkpoint: directories without `_metadata` (SL-10).  Returns how
+ * many. */
+uint32_t checkpoint_storage_sweep(const char *job_path);

@@ -1,0 +1,352 @@
+#include "control/coordinator/resource_manager.h"
+
+#include "control/config/config.h"
+#include "control/coordinator/task_manager_gateway.h"
+#include "control/net/loop.h"
+#include "control/net/tcp_listener.h"
+#include "control/proto/connection.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/clock.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/base/log.h"
+#include "dataplane/operator/operator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REGISTER_TIMEOUT_S = 10 };
+
+/* One connection; a member once it has registered. */
+struct guest {
+	struct guest *next;
+	struct resource_manager *manager;
+	struct connection *connection;
+	uint32_t member; /* MEMBER_NONE before */
+	uint64_t since_ns;
+};
+
+struct resource_manager {
+	struct loop *loop;
+	struct tcp_listener *listener;
+	struct loop_timer *beat;
+	uint64_t interval_ns, beat_at_ns;
+	const struct resource_manager_events *events;
+	void *owner;
+	struct guest *guests;
+	struct membership membership;
+	struct guest *members[MEMBERS_COUNT_MAX];
+	struct task_manager_gateway *gateways[MEMBERS_COUNT_MAX];
+	struct resource_row rows[MEMBERS_COUNT_MAX];
+};
+
+/* ---- leaving ---- */
+
+static void remove_guest(struct guest *g)
+{
+	struct guest **at = &g->manager->guests;
+
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	free(g);
+}
+
+static void dismiss(struct guest *g, const char *reason)
+{
+	struct resource_manager *r = g->manager;
+	uint32_t member = g->member;
+
+	connection_close(g->connection);
+	if (member != MEMBER_NONE) {
+		log_warn("resource_manager", "TaskManager %s is lost: %s", r->rows[member].id,
+				reason);
+		r->events->lost(r->owner, member, reason);
+		task_manager_gateway_destroy(r->gateways[member]);
+		r->gateways[member] = NULL;
+		r->members[member] = NULL;
+		membership_remove(&r->membership, member);
+	}
+	remove_guest(g);
+}
+
+void resource_manager_expel(struct resource_manager *r, uint32_t member, const char *reason)
+{
+	if (member < MEMBERS_COUNT_MAX && r->members[member] != NULL)
+		dismiss(r->members[member], reason);
+}
+
+/* ---- registration ---- */
+
+static void answer(struct guest *g, const char *error)
+{
+	Weir__Registered m = WEIR__REGISTERED__INIT;
+	Weir__Envelope e = WEIR__ENVELOPE__INIT;
+	struct resource_manager *r = g->manager;
+
+	m.accepted = error == NULL;
+	m.error = (char *)(uintptr_t)(error == NULL ? "" : error);
+	m.heartbeat_interval_ms = (uint32_t)(r->interval_ns / 1000000);
+	m.heartbeat_timeout_ms = (uint32_t)(r->membership.timeout_ns / 1000000);
+	e.body_case = WEIR__ENVELOPE__BODY_REGISTERED;
+	e.registered = &m;
+	(void)connection_send(g->connection, &e);
+}
+
+static void fill_row(struct resource_row *row, const struct guest *g,
+		const Weir__RegisterTaskManager *m)
+{
+	memset(row, 0, sizeof(*row));
+	snprintf(row->id, sizeof(row->id), "%s", m->id);
+	snprintf(row->host, sizeof(row->host), "%s", m->host);
+	snprintf(row->peer, sizeof(row->peer), "%s", connection_peer(g->connection));
+	snprintf(row->version, sizeof(row->version), "%s", m->version);
+	snprintf(row->pages, sizeof(row->pages), "%s", m->pages);
+	row->pid = m->pid;
+	row->slot_count = m->slot_count;
+	row->core_count = m->n_cores < RESOURCE_CORES_MAX ? (uint32_t)m->n_cores
+							  : RESOURCE_CORES_MAX;
+	memcpy(row->cores, m->cores, row->core_count * sizeof(row->cores[0]));
+	row->pool_bytes = m->pool_bytes;
+	row->state_bytes = m->state_bytes;
+	row->heard_ms = clock_wall_ms();
+}
+
+/* What is in the way of a registration; NULL: nothing. */
+static const char *fault_of(const struct guest *g, const Weir__RegisterTaskManager *m)
+{
+	if (g->member != MEMBER_NONE)
+		return "registered already";
+	if (m->protocol_version != MESSAGE_PROTOCOL_VERSION)
+		return "speaks another version of the protocol; install the same weir everywhere";
+	if (m->abi_version != WEIR_ABI_VERSION)
+		return "has another version of the operator table; install the same weir "
+		       "everywhere";
+	if (strlen(m->id) >= MEMBER_ID_BYTES)
+		return "its name is too long";
+	return NULL;
+}
+
+/* False: the guest is gone. */
+static bool enroll(struct guest *g, const Weir__RegisterTaskManager *m)
+{
+	struct resource_manager *r = g->manager;
+	const char *fault = fault_of(g, m);
+
+	if (fault == NULL) {
+		resource_manager_expel(
+				r, membership_find(&r->membership, m->id), "it registered again");
+		g->member = membership_add(&r->membership, m->id, clock_monotonic_ns());
+		if (g->member == MEMBER_NONE)
+			fault = "too many TaskManagers";
+	}
+	if (fault == NULL &&
+			task_manager_gateway_create(&r->gateways[g->member], g->connection) != 0) {
+		membership_remove(&r->membership, g->member);
+		g->member = MEMBER_NONE;
+		fault = "out of memory";
+	}
+	if (fault != NULL) {
+		log_warn("resource_manager", "%s is refused: %s", connection_peer(g->connection),
+				fault);
+		answer(g, fault);
+		dismiss(g, fault);
+		return false;
+	}
+	r->members[g->member] = g;
+	fill_row(&r->rows[g->member], g, m);
+	answer(g, NULL);
+	log_info("resource_manager", "TaskManager %s is here (process %u on %s, %u workers)", m->id,
+			m->pid, m->host, m->slot_count);
+	r->events->joined(r->owner, g->member);
+	return true;
+}
+
+/* ---- messages ---- */
+
+static void on_received(void *owner, struct connection *c, const Weir__Envelope *e)
+{
+	struct guest *g = owner;
+	struct resource_manager *r = g->manager;
+
+	(void)c;
+	if (e->body_case == WEIR__ENVELOPE__BODY_REGISTER_TASK_MANAGER) {
+		enroll(g, e->register_task_manager);
+		return;
+	}
+	if (g->member == MEMBER_NONE) {
+		dismiss(g, "spoke before it registered");
+		return;
+	}
+	membership_heard(&r->membership, g->member, clock_monotonic_ns());
+	r->rows[g->member].heard_ms = clock_wall_ms();
+	r->events->message(r->owner, g->member, e);
+}
+
+static void on_closed(void *owner, struct connection *c, const char *reason)
+{
+	(void)c;
+	dismiss(owner, reason);
+}
+
+static const struct connection_events guest_events = {on_received, on_closed};
+
+static void on_accepted(void *context, struct connection *c)
+{
+	struct resource_manager *r = context;
+	struct guest *g = calloc(1, sizeof(*g));
+
+	if (g == NULL) {
+		connection_close(c);
+		return;
+	}
+	*g = (struct guest){r->guests, r, c, MEMBER_NONE, clock_monotonic_ns()};
+	r->guests = g;
+	connection_own(c, &guest_events, g);
+}
+
+/* ---- heartbeats ---- */
+
+static void send_heartbeats(struct resource_manager *r)
+{
+	Weir__CoordinatorHeartbeat m = WEIR__COORDINATOR_HEARTBEAT__INIT;
+	Weir__Envelope e = WEIR__ENVELOPE__INIT;
+
+	e.body_case = WEIR__ENVELOPE__BODY_COORDINATOR_HEARTBEAT;
+	e.coordinator_heartbeat = &m;
+	for (struct guest *g = r->guests; g != NULL; g = g->next)
+		if (g->member != MEMBER_NONE)
+			(void)connection_send(g->connection, &e);
+}
+
+static void drop_silent(struct resource_manager *r, uint64_t now_ns)
+{
+	uint32_t silent;
+	char reason[96];
+
+	while ((silent = membership_silent(&r->membership, now_ns)) != MEMBER_NONE) {
+		snprintf(reason, sizeof(reason), "no heartbeat for %lu ms",
+				(unsigned long)((now_ns - r->membership.members[silent].heard_ns) /
+						1000000));
+		resource_manager_expel(r, silent, reason);
+	}
+	for (struct guest *g = r->guests, *next; g != NULL; g = next) {
+		next = g->next;
+		if (g->member == MEMBER_NONE &&
+				now_ns - g->since_ns > REGISTER_TIMEOUT_S * UINT64_C(1000000000))
+			dismiss(g, "did not register");
+	}
+}
+
+static void on_beat(void *context)
+{
+	struct resource_manager *r = context;
+	uint64_t now_ns = clock_monotonic_ns();
+
+	loop_timer_set(r->beat, r->interval_ns);
+	if (now_ns - r->beat_at_ns > r->interval_ns + r->membership.timeout_ns / 2)
+		membership_forgive(&r->membership, now_ns);
+	r->beat_at_ns = now_ns;
+	send_heartbeats(r);
+	drop_silent(r, now_ns);
+}
+
+/* ---- life ---- */
+
+int resource_manager_create(struct resource_manager **out, struct loop *l,
+		const struct config *config, const struct resource_manager_events *events,
+		void *owner)
+{
+	struct resource_manager *r = calloc(1, sizeof(*r));
+	uint16_t port = (uint16_t)config_int(config, "jobmanager.rpc.port");
+
+	if (r == NULL)
+		return -ENOMEM;
+	r->loop = l;
+	r->events = events;
+	r->owner = owner;
+	r->interval_ns = (uint64_t)config_duration_ns(config, "heartbeat.interval");
+	r->beat_at_ns = clock_monotonic_ns();
+	membership_init(&r->membership, (uint64_t)config_duration_ns(config, "heartbeat.timeout"));
+	int rc = tcp_listener_create(&r->listener, l, config_text(config, "jobmanager.bind-host"),
+			(const uint16_t[]){port, port}, on_accepted, r);
+	if (rc == 0)
+		rc = loop_timer_create(&r->beat, l, on_beat, r);
+	if (rc != 0) {
+		resource_manager_destroy(r);
+		return rc;
+	}
+	loop_timer_set(r->beat, r->interval_ns);
+	*out = r;
+	return 0;
+}
+
+uint16_t resource_manager_port(const struct resource_manager *r)
+{
+	return tcp_listener_port(r->listener);
+}
+
+void resource_manager_destroy(struct resource_manager *r)
+{
+	if (r == NULL)
+		return;
+	for (struct guest *g = r->guests, *next; g != NULL; g = next) {
+		next = g->next;
+		connection_close(g->connection);
+		if (g->member != MEMBER_NONE)
+			task_manager_gateway_destroy(r->gateways[g->member]);
+		free(g);
+	}
+	loop_timer_destroy(r->beat);
+	tcp_listener_destroy(r->listener);
+	free(r);
+}
+
+/* ---- slots ---- */
+
+uint32_t resource_manager_take(struct resource_manager *r)
+{
+	uint32_t member = membership_choose(&r->membership);
+
+	if (member != MEMBER_NONE)
+		r->membership.members[member].job_count++;
+	return member;
+}
+
+void resource_manager_release(struct resource_manager *r, uint32_t member)
+{
+	if (member >= MEMBERS_COUNT_MAX || r->members[member] == NULL)
+		return;
+	CHECK(r->membership.members[member].job_count > 0);
+	r->membership.members[member].job_count--;
+}
+
+struct task_manager_gateway *resource_manager_gateway(
+		const struct resource_manager *r, uint32_t member)
+{
+	return member < MEMBERS_COUNT_MAX ? r->gateways[member] : NULL;
+}
+
+void resource_manager_set_busy(struct resource_manager *r, uint32_t member, bool is_busy)
+{
+	if (member < MEMBERS_COUNT_MAX && r->members[member] != NULL)
+		membership_set_busy(&r->membership, member, is_busy, clock_monotonic_ns());
+}
+
+uint32_t resource_manager_count(const struct resource_manager *r)
+{
+	return membership_count(&r->membership);
+}
+
+const struct resource_row *resource_manager_row(const struct resource_manager *r, uint32_t member)
+{
+	if (member >= MEMBERS_COUNT_MAX || r->members[member] == NULL)
+		return NULL;
+	return &r->rows[member];
+}
+
+uint32_t resource_manager_jobs(const struct resource_manager *r, uint32_t member)
+{
+	return resource_manager_row(r, member) == NULL ? 0
+						       : r->membership.members[member].job_count;
+}
