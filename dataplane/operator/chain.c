@@ -372,12 +372,24 @@ static struct weir_batch batch_behind(const struct weir_batch *in, uint32_t coun
 	};
 }
 
+/* A record larger than its edge agreed on will never be taken. */
+static uint32_t collect_into(struct chain *c, struct output_gate *output,
+		const struct weir_batch *batch)
+{
+	uint32_t taken = output_gate_collect(output, batch);
+
+	if (__builtin_expect(taken < batch->count, 0) && output_gate_oversized_bytes(output) > 0)
+		chain_fail(c, "a record of %u bytes is larger than its edge can carry",
+				output_gate_oversized_bytes(output));
+	return taken;
+}
+
 static uint32_t hand_to_outputs(struct chain *c, const struct weir_batch *batch)
 {
 	struct weir_batch part = *batch;
 
 	if (c->config.output_count == 1)
-		return output_gate_collect(c->config.outputs[0], batch);
+		return collect_into(c, c->config.outputs[0], batch);
 	if (c->config.output_count == 0)
 		return batch->count;
 	/* All outputs take the same records, so only what surely fits everywhere. */
@@ -386,8 +398,11 @@ static uint32_t hand_to_outputs(struct chain *c, const struct weir_batch *batch)
 		part.count = room;
 		part.data_bytes = bytes_of(batch, room);
 	}
-	for (uint32_t i = 0; part.count > 0 && i < c->config.output_count; i++)
-		CHECK(output_gate_collect(c->config.outputs[i], &part) == part.count);
+	for (uint32_t i = 0; part.count > 0 && i < c->config.output_count; i++) {
+		uint32_t taken = collect_into(c, c->config.outputs[i], &part);
+
+		CHECK(taken == part.count || c->has_failed);
+	}
 	return part.count;
 }
 
