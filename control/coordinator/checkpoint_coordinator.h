@@ -49,7 +49,7 @@ struct checkpoint_coordinator_config checkpoint_coordinator_config_default(void)
 const char *checkpoint_coordinator_config_normalise(struct checkpoint_coordinator_config *config);
 
 /* `config` is normalised; `graph` is borrowed and kept up to date by the caller. */
-int checkpoint_coordinator_create(struct checkpoint_coordinator **out,
+void checkpoint_coordinator_create(struct checkpoint_coordinator **out,
 		const struct checkpoint_coordinator_config *config, struct execution_graph *graph);
 void checkpoint_coordinator_destroy(struct checkpoint_coordinator *c);
 
@@ -102,13 +102,15 @@ int checkpoint_coordinator_request(struct checkpoint_coordinator *c,
 
 /* ---- restore ---- */
 
-/* A new process: what the durable list holds (ST-6), in any order; takes the objects. */
+/* A new process: what the durable list holds (ST-6), in any order; takes the objects.  -EINVAL if
+ * two have one id or one has none; then it takes nothing. */
 int checkpoint_coordinator_recover(struct checkpoint_coordinator *c,
 		struct completed_checkpoint **entries, uint32_t count);
 /* RE-1, RE-2, CM-1: the tasks start again from what this returns; NULL: from nothing. */
 const struct completed_checkpoint *checkpoint_coordinator_restore_latest(
 		struct checkpoint_coordinator *c, struct moment now);
-/* RE-3, 21.2: the job begins from `snapshot` (taken), read from `_metadata` by the caller. */
+/* RE-3, 21.2: the job begins from `snapshot` (taken), read from `_metadata` by the caller; it is
+ * added to the durable list.  -EINVAL for a bad id or one not above what is stored. */
 int checkpoint_coordinator_restore_snapshot(struct checkpoint_coordinator *c,
 		struct completed_checkpoint *snapshot, enum claim_mode mode, struct moment now);
 
@@ -174,9 +176,11 @@ const struct completed_checkpoint *checkpoint_coordinator_retained(
 		const struct checkpoint_coordinator *c, uint32_t index);
 uint32_t checkpoint_coordinator_queued_count(const struct checkpoint_coordinator *c);
 uint32_t checkpoint_coordinator_failure_count(const struct checkpoint_coordinator *c); /* FM-1 */
+/* Deletions, removals or writes are still out: closing waits for them (CL-3). */
+bool checkpoint_coordinator_is_busy(const struct checkpoint_coordinator *c);
 bool checkpoint_coordinator_is_triggering(const struct checkpoint_coordinator *c);
 bool checkpoint_coordinator_is_scheduling(const struct checkpoint_coordinator *c);
 /* When the next periodic request is due, monotonic; UINT64_MAX: never. */
 uint64_t checkpoint_coordinator_next_periodic(const struct checkpoint_coordinator *c);
-/* Monotonic end of the last completed checkpoint, savepoints included; 0: none yet. */
+/* Monotonic end of the last completed checkpoint, savepoints included; UINT64_MAX: none yet. */
 uint64_t checkpoint_coordinator_last_completion(const struct checkpoint_coordinator *c);

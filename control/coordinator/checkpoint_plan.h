@@ -6,7 +6,7 @@
  * Place    control/coordinator, pure.
  * Thread   one owner.
  * Memory   counted references; all arrays in one object.
- * Errors   -EAGAIN: not all required tasks are running; -ENOMEM.
+ * Errors   -EAGAIN: not all required tasks are running.
  */
 
 #include "control/coordinator/execution_graph.h"
@@ -28,7 +28,8 @@ struct checkpoint_plan {
 	bool is_all_ended;           /* all tasks had reported end of data (FO-12) */
 };
 
-/* PL-1 to PL-4.  On -EAGAIN `*culprit` is the subtask that is in the way. */
+/* PL-1 to PL-4.  On -EAGAIN `*culprit` is the subtask that is in the way.  With all tasks finished
+ * there is a plan with nobody to wait for (PC-1). */
 int checkpoint_plan_calculate(struct checkpoint_plan **out, const struct execution_graph *g,
 		bool is_finished_enabled, uint32_t *culprit);
 void checkpoint_plan_retain(struct checkpoint_plan *p);

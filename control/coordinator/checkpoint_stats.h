@@ -8,7 +8,7 @@
  * Thread   one owner.
  * Memory   heap; history_max records plus the latest of each kind.
  * Time     wall-clock milliseconds, -1 where there is none yet.
- * Errors   -ENOMEM at create; a record that does not fit in memory is left out.
+ * Errors   none: an event for a checkpoint that is not in the history is dropped.
  */
 
 #include "control/coordinator/acknowledgement.h"
@@ -82,7 +82,7 @@ struct checkpoint_counts {
 
 struct checkpoint_stats;
 
-int checkpoint_stats_create(struct checkpoint_stats **out, const struct execution_graph *graph,
+void checkpoint_stats_create(struct checkpoint_stats **out, const struct execution_graph *graph,
 		uint32_t history_max);
 void checkpoint_stats_destroy(struct checkpoint_stats *s);
 

@@ -6,7 +6,7 @@
  *
  * Place    control/coordinator; the glue writes it beside the states and reads it back.
  * Memory   owns what it points to.
- * Errors   -ENOMEM.
+ * Errors   none: see heap.h.
  */
 
 #include "control/coordinator/checkpoint_properties.h"
@@ -31,6 +31,6 @@ struct completed_checkpoint {
 };
 
 /* All zeros but for the copied location. */
-int completed_checkpoint_create(
+void completed_checkpoint_create(
 		struct completed_checkpoint **out, int64_t id, const char *location);
 void completed_checkpoint_destroy(struct completed_checkpoint *c);

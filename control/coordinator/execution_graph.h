@@ -7,7 +7,7 @@
  * Place    control/coordinator.  The glue keeps it up to date, the rules only read it.
  * Thread   one owner, the control thread.
  * Memory   one allocation for each array, at create.
- * Errors   -EINVAL for a graph that is none, -ENOMEM; a subtask number out of range trips CHECK.
+ * Errors   -EINVAL for a graph that is none; a subtask number out of range trips CHECK.
  *
  * A subtask is a number 0..subtask_count-1: vertices in order, the subtasks of each in order.
  */

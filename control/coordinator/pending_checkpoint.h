@@ -7,8 +7,8 @@
  * Place    control/coordinator, pure; owned by checkpoint_coordinator, read by the glue when it
  *          writes `_metadata`.
  * Thread   one owner.
- * Memory   counted references; the states go when it is disposed and no write needs them.
- * Errors   results of 7 (PC-3, PC-5); -ENOMEM; misuse trips CHECK.
+ * Memory   counted references.
+ * Errors   the results of section 7 (PC-3, PC-5); misuse trips CHECK.
  * Life     create, { acknowledge* }, (finalise | abort), release.
  */
 
@@ -28,11 +28,12 @@ struct pending_config {
 	int64_t timestamp_ms; /* wall clock of the trigger */
 	struct checkpoint_properties properties;
 	uint32_t coordinator_count, hook_count;
+	const uint32_t *coordinator_vertices; /* UINT32_MAX: of none; outlives the checkpoint */
 };
 
-/* Takes over the caller's reference of `plan`, also on failure. */
-int pending_checkpoint_create(struct pending_checkpoint **out, const struct pending_config *config,
-		struct checkpoint_plan *plan);
+/* Takes over the caller's reference of `plan`. */
+void pending_checkpoint_create(struct pending_checkpoint **out,
+		const struct pending_config *config, struct checkpoint_plan *plan);
 void pending_checkpoint_retain(struct pending_checkpoint *p);
 void pending_checkpoint_release(struct pending_checkpoint *p);
 
@@ -59,9 +60,10 @@ const struct pending_subtask *pending_checkpoint_subtask(
 /* PL-5, PL-6: its state is the marker "finished", not what it acknowledged. */
 bool pending_checkpoint_is_subtask_finished(const struct pending_checkpoint *p, uint32_t subtask);
 bool pending_checkpoint_is_vertex_finished(const struct pending_checkpoint *p, uint32_t vertex);
-/* NULL when it stored nothing. */
+/* NULL when it stored nothing, or its vertex has finished (PL-5). */
 const struct snapshot_state *pending_checkpoint_coordinator(
 		const struct pending_checkpoint *p, uint32_t index);
+/* NULL when it stored nothing (PC-5). */
 const struct snapshot_state *pending_checkpoint_hook(
 		const struct pending_checkpoint *p, uint32_t index);
 
@@ -86,20 +88,21 @@ bool pending_checkpoint_is_disposed(const struct pending_checkpoint *p);
 /* PC-6: not a savepoint. */
 bool pending_checkpoint_is_subsumable(const struct pending_checkpoint *p);
 
-int pending_checkpoint_set_location(struct pending_checkpoint *p, const char *location);
+void pending_checkpoint_set_location(struct pending_checkpoint *p, const char *location);
 
 /* ---- ending ---- */
 
-/* PL-5: false when union state is finished in part. */
-bool pending_checkpoint_is_finishable(const struct pending_checkpoint *p);
+/* PL-5: false, with the reason, when finished tasks stand in the way. */
+bool pending_checkpoint_is_finishable(
+		const struct pending_checkpoint *p, enum checkpoint_failure_reason *reason);
 
-/* PC-7: makes the completed checkpoint and disposes of this one, deleting nothing.  The states
- * stay readable until the last reference goes. */
-int pending_checkpoint_finalise(struct pending_checkpoint *p, int64_t wall_ms,
+/* PC-7: makes the completed checkpoint and disposes of this one, deleting nothing. */
+void pending_checkpoint_finalise(struct pending_checkpoint *p, int64_t wall_ms,
 		struct completed_checkpoint **out);
 
-/* PC-8: disposes of it; `files` gets the private files that must go. */
-int pending_checkpoint_abort(struct pending_checkpoint *p, enum checkpoint_failure_reason reason,
-		struct file_list *files);
+/* PC-8: disposes of it; `files` gets the private files that must go.  The states stay readable,
+ * for a write of `_metadata` may be under way, until the last reference goes. */
+void pending_checkpoint_abort(struct pending_checkpoint *p,
+		enum checkpoint_failure_reason reason, struct file_list *files);
 /* Why it was aborted. */
 enum checkpoint_failure_reason pending_checkpoint_failure(const struct pending_checkpoint *p);

@@ -5,8 +5,8 @@
  * checkpoint: bytes the rules do not look into, and the files they must know of to delete them.
  *
  * Place    control/coordinator, the floor of the rules.
- * Memory   owns what it points to; all zeros is "no state".  Moving is a struct copy.
- * Errors   -ENOMEM.
+ * Memory   owns what it points to; all zeros is "no state"; texts are copied.
+ * Errors   none: see heap.h.
  */
 
 #include <stdbool.h>
@@ -19,9 +19,9 @@ struct file_list {
 	uint32_t count;
 };
 
-int file_list_add(struct file_list *l, const char *name);
+void file_list_add(struct file_list *l, const char *name);
 /* Moves all of `from` to the end of `l`; `from` is empty afterwards. */
-int file_list_move(struct file_list *l, struct file_list *from);
+void file_list_move(struct file_list *l, struct file_list *from);
 void file_list_clear(struct file_list *l);
 
 /* A file that later checkpoints may use too (SR-1). */
@@ -36,8 +36,8 @@ struct shared_list {
 	uint32_t count;
 };
 
-int shared_list_add(struct shared_list *l, const char *key, const char *file, bool keeps_creator);
-int shared_list_move(struct shared_list *l, struct shared_list *from);
+void shared_list_add(struct shared_list *l, const char *key, const char *file, bool keeps_creator);
+void shared_list_move(struct shared_list *l, struct shared_list *from);
 void shared_list_clear(struct shared_list *l);
 
 struct snapshot_state {
