@@ -227,7 +227,9 @@ static int check_handle(const char *uid, const Weir__StateHandle *m, char *text)
 
 static struct state_handle handle_of(const char *uid, const Weir__StateHandle *m)
 {
+	static const uint8_t nothing[1];
 	bool is_file = m->place_case == WEIR__STATE_HANDLE__PLACE_FILE;
+	const uint8_t *bytes = m->size > 0 ? m->inline_bytes.data : nothing;
 
 	return (struct state_handle){
 		.uid = uid,
@@ -239,7 +241,7 @@ static struct state_handle handle_of(const char *uid, const Weir__StateHandle *m
 		.item_count = m->item_count,
 		.file = is_file ? m->file->name : NULL,
 		.offset = is_file ? m->file->offset : 0,
-		.bytes = is_file ? NULL : m->inline_bytes.data,
+		.bytes = is_file ? NULL : bytes,
 		.size = m->size,
 		.crc = m->crc32c,
 	};

@@ -36,6 +36,8 @@ static int fault_submit(struct store *s, const struct store_request *r)
 {
 	struct fault_store *f = (struct fault_store *)s;
 
+	if (f->is_full)
+		return -EAGAIN;
 	if (!f->is_hung)
 		return start(f, r);
 	if (f->held_count == STORE_OPS_IN_FLIGHT_MAX)

@@ -24,6 +24,7 @@ struct fault_store {
 	int fail_status;            /* -errno */
 	uint32_t torn_bytes;        /* of a failed write that still reach the file */
 	bool is_hung;
+	bool is_full;               /* submit answers -EAGAIN */
 
 	uint64_t op_count;          /* counted so far */
 	uint64_t failed_count;      /* of those, failed on purpose */
