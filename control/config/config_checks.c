@@ -56,7 +56,8 @@ const char *config_check_power_of_two(const char *text)
 /* EAL takes long options by any distinct beginning, with "=" or a blank before the value. */
 static bool is_ours(const char *word, size_t size)
 {
-	static const char *const ours[] = {"--lcores", "--file-prefix", "--no-huge", "--proc-type"};
+	static const char *const ours[] = {"--lcores", "--main-lcore", "--file-prefix", "--no-huge",
+			"--in-memory", "--proc-type"};
 
 	if (size >= 2 && word[0] == '-' && strchr("lcm", word[1]) != NULL)
 		return true;
@@ -77,8 +78,9 @@ const char *config_check_eal_args(const char *text)
 		size_t size = strcspn(at, blanks);
 
 		if (is_ours(at, size))
-			return "no -l, -c, -m, --lcores, --file-prefix, --no-huge or --proc-type; "
-			       "weir sets these itself (weir.cores, weir.memory, weir.hugepages)";
+			return "no -l, -c, -m, --lcores, --main-lcore, --file-prefix, --no-huge, "
+			       "--in-memory or --proc-type; weir sets these itself (weir.cores, "
+			       "weir.memory, weir.hugepages)";
 		at += size;
 	}
 	return NULL;

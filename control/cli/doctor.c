@@ -1,0 +1,148 @@
+#include "control/cli/doctor.h"
+
+#include "control/cli/exit_codes.h"
+#include "control/cli/job_options.h"
+#include "control/cli/sibling.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { OPTION_JSON = 0x2000, OPTION_HELP, PROBE_TIMEOUT_MS = 20000 };
+
+static const char help[] =
+		"weir doctor [options]: what this host gives weir, what is needed, what mends it\n"
+		"\n"
+		"  --config FILE   judge by this config file\n"
+		"  -D KEY=VALUE    set a key\n"
+		"  --json          one JSON object\n"
+		"\n"
+		"Examples:\n"
+		"  weir doctor\n"
+		"  weir doctor --config host.yaml\n"
+		"  weir doctor -D weir.cores=2,3 -D weir.hugepages=on --json\n"
+		"\n"
+		"Ends with 0 when all that is needed is there, 3 when something fails.\n";
+
+static bool print_json(const struct doctor_report *report, FILE *out)
+{
+	json_t *checks = json_array();
+
+	for (uint32_t i = 0; i < report->count; i++) {
+		const struct doctor_row *row = &report->rows[i];
+
+		json_array_append_new(checks,
+				json_pack("{s:s, s:s, s:s, s:s, s:s}", "item", row->item, "state",
+						doctor_state_name(row->state), "is", row->is,
+						"needed", row->needed, "fix", row->fix));
+	}
+	json_t *all = json_pack("{s:s, s:o}", "state", doctor_state_name(doctor_worst(report)),
+			"checks", checks);
+	bool is_good = all != NULL && json_dumpf(all, out, JSON_INDENT(2)) == 0;
+	fputc('\n', out);
+	json_decref(all);
+	return is_good;
+}
+
+bool doctor_print(const struct doctor_report *report, FILE *out, bool json)
+{
+	if (json)
+		return print_json(report, out);
+	for (uint32_t i = 0; i < report->count; i++) {
+		const struct doctor_row *row = &report->rows[i];
+
+		fprintf(out, "%-4s  %-18s %s\n", doctor_state_name(row->state), row->item, row->is);
+		fprintf(out, "%-4s  %-18s needed: %s\n", "", "", row->needed);
+		if (row->fix[0] != '\0')
+			fprintf(out, "%-4s  %-18s %s: %s\n", "", "",
+					row->state == DOCTOR_OK ? "if wanted" : "to fix", row->fix);
+	}
+	return true;
+}
+
+/* The facts, from the program that can find them. */
+static json_t *probe(void)
+{
+	char path[PATH_MAX];
+	char *argv[] = {path, (char *)(uintptr_t) "--probe", (char *)(uintptr_t) "--json", NULL};
+	char *text;
+	int status = 0;
+	int rc = sibling_path("weir-taskmanager", path, sizeof(path));
+
+	if (rc != 0) {
+		fprintf(stderr, "weir doctor: weir-taskmanager is not beside weir: %s\n",
+				strerror(-rc));
+		return NULL;
+	}
+	rc = sibling_capture(argv, PROBE_TIMEOUT_MS, &text, &status);
+	if (rc != 0) {
+		fprintf(stderr, "weir doctor: %s: %s\n", path, strerror(-rc));
+		return NULL;
+	}
+	json_error_t error = {0};
+	json_t *facts = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? json_loads(text, 0, &error)
+								      : NULL;
+	free(text);
+	if (facts == NULL)
+		fprintf(stderr, "weir doctor: %s --probe --json failed: %s\n", path,
+				error.text[0] != '\0' ? error.text : "it ended with an error");
+	return facts;
+}
+
+static int run(const struct job_options *o, bool json)
+{
+	struct config *config;
+	struct doctor_report *report = calloc(1, sizeof(*report));
+	int rc = job_options_config(o, &config);
+
+	if (rc != WEIR_EXIT_DONE || report == NULL) {
+		free(report);
+		return rc != WEIR_EXIT_DONE ? rc : WEIR_EXIT_FAILURE;
+	}
+	json_t *facts = probe();
+	if (facts == NULL) {
+		rc = WEIR_EXIT_FAILURE;
+	} else {
+		doctor_judge(facts, config, report);
+		doctor_judge_directory(config, report);
+		if (!doctor_print(report, stdout, json))
+			rc = WEIR_EXIT_FAILURE;
+		else if (doctor_worst(report) == DOCTOR_FAIL)
+			rc = WEIR_EXIT_CONFIG;
+	}
+	json_decref(facts);
+	config_destroy(config);
+	free(report);
+	return rc;
+}
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "weir doctor: %s\nTry: weir doctor --help\n", what);
+	return WEIR_EXIT_USAGE;
+}
+
+int doctor_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+			{"config", required_argument, NULL, JOB_OPTION_CONFIG},
+			{"json", no_argument, NULL, OPTION_JSON},
+			{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
+	struct job_options o = {0};
+	bool json = false;
+	int option;
+
+	optind = 0; /* getopt starts anew */
+	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+		if (option == OPTION_JSON) {
+			json = true;
+		} else if (option == OPTION_HELP || option == 'h') {
+			fputs(help, stdout);
+			return WEIR_EXIT_DONE;
+		} else if (!job_options_take(&o, option, optarg)) {
+			return usage("unknown option");
+		}
+	}
+	return argc != optind ? usage("expected no argument") : run(&o, json);
+}
