@@ -19,7 +19,7 @@
 enum {
 	REPORT_POOL_COUNT = 256,
 	MAIL_BURST_MAX = 64,
-	IDLE_SPIN_TURNS = 512,      /* idle turns before the first sleep */
+	IDLE_SPIN_NS = 200000, /* idle for so long before the first sleep: a few buffers' time */
 	IDLE_SLEEP_NS_MIN = 20000,
 	IDLE_SLEEP_NS_MAX = 500000,
 };
@@ -42,7 +42,9 @@ struct worker {
 	struct worker_report *free_reports[REPORT_POOL_COUNT];
 	uint32_t task_count;
 	struct task *tasks[TASKS_PER_WORKER_MAX];
-	uint32_t idle_turns;
+	uint64_t turn_ns;       /* when the last turn began */
+	uint64_t idle_since_ns; /* 0: busy */
+	long sleep_ns;          /* of the last sleep */
 	atomic_bool must_stop, has_stopped;
 };
 
@@ -351,21 +353,25 @@ uint32_t worker_turn(struct worker *w)
 	take_back_reports(w);
 	work += run_tasks(w, now_ns);
 	work += store_share_poll(w->share);
+	if (work > 0)
+		w->idle_since_ns = 0;
+	else if (w->idle_since_ns == 0)
+		w->idle_since_ns = now_ns;
+	w->turn_ns = now_ns;
 	return work;
 }
 
 /* Pause first, then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX. */
 static void back_off(struct worker *w)
 {
-	w->idle_turns++;
-	if (w->config.must_spin || w->idle_turns < IDLE_SPIN_TURNS) {
+	if (w->config.must_spin || w->turn_ns - w->idle_since_ns < IDLE_SPIN_NS) {
+		w->sleep_ns = IDLE_SLEEP_NS_MIN;
 		rte_pause();
 		return;
 	}
-	long sleep_ns = (long)IDLE_SLEEP_NS_MIN * (w->idle_turns - IDLE_SPIN_TURNS + 1);
-	struct timespec pause = {
-		.tv_nsec = sleep_ns < IDLE_SLEEP_NS_MAX ? sleep_ns : IDLE_SLEEP_NS_MAX};
+	struct timespec pause = {.tv_nsec = w->sleep_ns};
 	nanosleep(&pause, NULL);
+	w->sleep_ns = w->sleep_ns < IDLE_SLEEP_NS_MAX / 2 ? 2 * w->sleep_ns : IDLE_SLEEP_NS_MAX;
 }
 
 int worker_run(void *worker)
@@ -373,9 +379,7 @@ int worker_run(void *worker)
 	struct worker *w = worker;
 
 	while (!atomic_load_explicit(&w->must_stop, memory_order_relaxed) || w->task_count > 0) {
-		if (worker_turn(w) > 0)
-			w->idle_turns = 0;
-		else
+		if (worker_turn(w) == 0)
 			back_off(w);
 	}
 	atomic_store(&w->has_stopped, true);
