@@ -1,0 +1,27 @@
+#pragma once
+
+/*
+ * run_command: `weir run JOB.yaml`: coordinator and TaskManagers as child processes of this one,
+ * the job from its start to its end, what dies started again.
+ *
+ * Place    control/cli; talks to its coordinator over REST only.
+ * Thread   one.
+ * Errors   an exit code (exit_codes.h).
+ *
+ * What it asks of the coordinator:
+ *   POST /jobs                {"file", "job" (text), "defines" [..], "sets" [..],
+ *                              "restore" ("none", "latest", a path), "allow_rewind"}
+ *                             -> 202 {"jobid"}, or 400 / 409 {"errors" [text]}; a restore that is
+ *                             refused: 409 with "refused" true beside it
+ *   GET  /jobs/ID/summary     {"state", "job_id", "name", "records_in", "records_out",
+ *                              "unparsed" {reason: n}, "counters" {uid: {name: n}},
+ *                              "checkpoints" {"completed", "failed", "p50_ms", "p99_ms",
+ *                              "last_ms"}, "restarts", "failure" (text or null)}
+ *   POST /jobs/ID/stop        a last checkpoint, then the end (what Ctrl-C does) -> 202
+ *   PATCH /jobs/ID?mode=cancel
+ * The coordinator prints one line "REST http://HOST:PORT" to standard output when it listens, and
+ * "RPC HOST:PORT" for its TaskManagers; children of `weir run` are given --parent PID and end with
+ * it.
+ */
+
+int run_command(int argc, char **argv);
