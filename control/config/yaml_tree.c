@@ -282,6 +282,53 @@ static int parse(struct reader *r, const char *text, size_t size)
 	return rc;
 }
 
+/* How many bytes the character at `at` has; 0: this is not UTF-8. */
+static size_t character_bytes(const unsigned char *at, size_t left)
+{
+	size_t bytes = at[0] < 0x80   ? 1
+		       : at[0] < 0xc2 ? 0
+		       : at[0] < 0xe0 ? 2
+		       : at[0] < 0xf0 ? 3
+		       : at[0] < 0xf5 ? 4
+				      : 0;
+
+	if (bytes > left)
+		return 0;
+	for (size_t i = 1; i < bytes; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	bool is_overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+	bool is_beyond = (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf4 && at[1] > 0x8f);
+	return is_overlong || is_beyond ? 0 : bytes;
+}
+
+/* Plain text, line by line: libfyaml 0.7 goes round in circles on some bytes that are none, and
+ * on some directives (%YAML), which a config never needs. */
+static int check_text(struct reader *r, const char *text, size_t size)
+{
+	struct config_place place = {.source = r->tree->source, .line = 1, .column = 1};
+
+	for (size_t i = 0; i < size;) {
+		unsigned char c = (unsigned char)text[i];
+		size_t bytes = character_bytes((const unsigned char *)text + i, size - i);
+
+		if (bytes == 0 || c == 0x7f || (c < ' ' && c != '\t' && c != '\n' && c != '\r'))
+			return config_refuse(r->error, place, NULL,
+					"the byte 0x%02x is no text; expected UTF-8", c);
+		if (c == '%' && place.column == 1)
+			return config_refuse(r->error, place, NULL,
+					"a directive (%%); expected KEY: VALUE");
+		place.column++;
+		if (c == '\n') {
+			place.line++;
+			place.column = 1;
+		}
+		i += bytes;
+	}
+	return 0;
+}
+
 int yaml_tree_parse(struct yaml_tree **out, const char *source, const char *text, size_t size,
 		struct config_error *error)
 {
@@ -298,9 +345,9 @@ int yaml_tree_parse(struct yaml_tree **out, const char *source, const char *text
 	if (size > YAML_BYTES_MAX)
 		rc = config_refuse(error, whole, NULL, "too long; expected at most %d bytes",
 				YAML_BYTES_MAX);
-	else if (memchr(text, '\0', size) != NULL)
-		rc = config_refuse(error, whole, NULL, "a zero byte; expected text");
 	else
+		rc = check_text(&r, text, size);
+	if (rc == 0)
 		rc = parse(&r, text, size);
 	if (rc != 0) {
 		yaml_tree_destroy(tree);

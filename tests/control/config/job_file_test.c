@@ -409,7 +409,7 @@ Test(job_file, relative_plugins_are_found_beside_the_file)
 	cr_expect_str_eq(error.text, "/no/job.yaml: No such file or directory");
 }
 
-Test(job_file, any_cut_and_any_changed_byte_is_read_or_refused, .timeout = 20)
+Test(job_file, any_cut_and_any_changed_byte_is_read_or_refused)
 {
 	char whole[8192];
 

@@ -75,6 +75,20 @@ Test(yaml_tree, what_is_no_yaml_is_refused_with_its_place)
 			"a.yaml:4:1: this is not YAML: flow sequence without a closing bracket");
 }
 
+/* On the first of these libfyaml 0.7.12 would never come back. */
+Test(yaml_tree, bytes_that_are_no_text_are_refused_with_their_place, .timeout = 60)
+{
+	expect_refused("%  # restv\xb4rt: x", "a.yaml:1:1: a directive (%); expected KEY: VALUE");
+	expect_refused("a: 1\nb: x\xb4y\n", "a.yaml:2:5: the byte 0xb4 is no text; expected UTF-8");
+	expect_refused("a: \xc0\xaf\n", "a.yaml:1:4: the byte 0xc0 is no text; expected UTF-8");
+	expect_refused("a: \xed\xa0\x80\n", "a.yaml:1:4: the byte 0xed is no text; expected UTF-8");
+	expect_refused("a: \xe2\x82", "a.yaml:1:4: the byte 0xe2 is no text; expected UTF-8");
+	expect_refused("a: \x1b[31m\n", "a.yaml:1:4: the byte 0x1b is no text; expected UTF-8");
+	struct yaml_tree *tree = parse("a: \xe2\x82\xac\n");
+	cr_expect_str_eq(yaml_tree_root(tree)->first->text, "\xe2\x82\xac");
+	yaml_tree_destroy(tree);
+}
+
 Test(yaml_tree, what_a_config_never_needs_is_refused)
 {
 	expect_refused("a: &x 1\nb: *x\n",
