@@ -1,0 +1,15 @@
+#pragma once
+
+/*
+ * job_commands: the commands that ask a running coordinator: list, checkpoints, checkpoint, cancel,
+ * stop.
+ *
+ * Place    control/cli; over REST only.
+ * Errors   an exit code (exit_codes.h).
+ */
+
+int list_command(int argc, char **argv);
+int checkpoints_command(int argc, char **argv);
+int checkpoint_command(int argc, char **argv);
+int cancel_command(int argc, char **argv);
+int stop_command(int argc, char **argv);

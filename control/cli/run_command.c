@@ -1,0 +1,115 @@
+#include "control/cli/run_command.h"
+
+#include "control/cli/exit_codes.h"
+#include "control/cli/job_options.h"
+#include "control/cli/run_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	OPTION_TASKMANAGERS = 0x100,
+	OPTION_RESTORE,
+	OPTION_ALLOW_REWIND,
+	OPTION_JSON,
+	OPTION_QUIET,
+	TASKMANAGERS_MAX = 64,
+};
+
+static const char help[] =
+		"Usage: weir run JOB.yaml [OPTION]...\n"
+		"Runs a job to its end on this host: one coordinator and some TaskManagers, started\n"
+		"again when they die.  Ctrl-C takes a last checkpoint and stops; once more ends at once.\n"
+		"\n"
+		"  --taskmanagers N        how many processes; one runs the job, others stand by (1)\n"
+		"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"
+		"  --allow-rewind          when the newest checkpoint is damaged take an older one, and\n"
+		"                          withdraw the output committed above it\n" JOB_OPTIONS_HELP
+		"  --json                  one JSON object on standard output at the end\n"
+		"  --quiet                 no progress\n"
+		"  --help\n"
+		"\n"
+		"Exit codes: 0 finished, 1 failed, 2 usage, 3 config or job file, 4 in use, 5 restore\n"
+		"refused, 130 stopped by a signal.\n"
+		"\n"
+		"Examples:\n"
+		"  weir run control/jobs/flow-metering.yaml --set source.path=a.pcap --set sink.path=out\n"
+		"  weir run job.yaml --taskmanagers 2 -D execution.checkpointing.interval=100ms\n"
+		"  weir run job.yaml --restore latest --json\n";
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "weir run: %s\nTry: weir run --help\n", what);
+	return WEIR_EXIT_USAGE;
+}
+
+/* -1: go on; else the exit code. */
+static int take_option(int option, struct run_options *run, struct job_options *job)
+{
+	char *end;
+
+	switch (option) {
+	case OPTION_TASKMANAGERS:
+		run->taskmanager_count = (uint32_t)strtoul(optarg, &end, 10);
+		if (*end != '\0' || run->taskmanager_count < 1 ||
+				run->taskmanager_count > TASKMANAGERS_MAX)
+			return usage("--taskmanagers: expected a number from 1 to 64");
+		return -1;
+	case OPTION_RESTORE:
+		run->restore = optarg;
+		return -1;
+	case OPTION_ALLOW_REWIND:
+		run->must_allow_rewind = true;
+		return -1;
+	case OPTION_JSON:
+		run->is_json = true;
+		return -1;
+	case OPTION_QUIET:
+		run->is_quiet = true;
+		return -1;
+	case 'h':
+		fputs(help, stdout);
+		return WEIR_EXIT_DONE;
+	default:
+		return job_options_take(job, option, optarg) ? -1 : usage("unknown option");
+	}
+}
+
+int run_command(int argc, char **argv)
+{
+	static const struct option options[] = {JOB_OPTIONS_LONG,
+			{"taskmanagers", required_argument, NULL, OPTION_TASKMANAGERS},
+			{"restore", required_argument, NULL, OPTION_RESTORE},
+			{"allow-rewind", no_argument, NULL, OPTION_ALLOW_REWIND},
+			{"json", no_argument, NULL, OPTION_JSON},
+			{"quiet", no_argument, NULL, OPTION_QUIET},
+			{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	struct run_options run = {.taskmanager_count = 1, .restore = "none"};
+	struct job_options job = {0};
+	struct config *config;
+	struct job_spec *spec;
+	int option;
+
+	optind = 0; /* getopt starts anew */
+	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+		int code = take_option(option, &run, &job);
+
+		if (code >= 0)
+			return code;
+	}
+	if (argc - optind != 1)
+		return usage("expected one job file");
+	run.job_path = argv[optind];
+	run.config_path = job.config_path;
+	run.defines = job.defines;
+	run.define_count = job.define_count;
+	run.sets = job.sets;
+	run.set_count = job.set_count;
+	int code = job_options_job(&job, run.job_path, &config, &spec);
+	if (code != WEIR_EXIT_DONE)
+		return code;
+	code = run_job(&run, config, spec);
+	job_spec_destroy(spec);
+	config_destroy(config);
+	return code;
+}

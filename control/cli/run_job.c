@@ -1,0 +1,484 @@
+#include "control/cli/run_job.h"
+
+#include "control/cli/child.h"
+#include "control/cli/exit_codes.h"
+#include "control/cli/rest_call.h"
+#include "control/cli/run_print.h"
+#include "dataplane/base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	TASKMANAGERS_MAX = 64,
+	ROUND_MS = 20,
+	START_TIMEOUT_MS = 15000,
+	END_TIMEOUT_MS = 5000,
+	QUICK_DEATHS_MAX = 5, /* in a row, each within QUICK_DEATH_MS of its start */
+	QUICK_DEATH_MS = 3000,
+	PATH_BYTES = 4096,
+};
+
+#define PROGRESS_PERIOD_NS UINT64_C(500000000)
+
+struct run {
+	const struct run_options *options;
+	const struct config *config;
+	const struct job_spec *spec;
+	char log_dir[PATH_BYTES];
+	struct child coordinator;
+	struct child taskmanagers[TASKMANAGERS_MAX];
+	uint32_t quick_deaths;
+	char rpc[CHILD_LINE_BYTES];  /* where TaskManagers register */
+	char rest[CHILD_LINE_BYTES]; /* "http://HOST:PORT" */
+	struct rest_server server;
+	char job_id[64];
+	json_t *summary; /* the last one */
+	struct run_progress progress;
+	uint64_t began_ns, asked_ns;
+	bool has_asked_stop;
+};
+
+/* Signals only count; the loop looks. */
+static volatile sig_atomic_t interrupts;
+
+static void on_interrupt(int number)
+{
+	(void)number;
+	interrupts++;
+}
+
+static void pause_round(void)
+{
+	struct timespec round = {.tv_nsec = ROUND_MS * 1000000};
+
+	nanosleep(&round, NULL);
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct run *r, const char *format, ...)
+{
+	va_list args;
+
+	if (r->options->is_quiet)
+		return;
+	run_print_break(&r->progress, stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* ---- children ---- */
+
+/* What every child is given: the config as this command was given it, then `own`. */
+static void collect_args(const struct run *r, const char *const *own, const char **args)
+{
+	uint32_t count = 0;
+
+	if (r->options->config_path != NULL) {
+		args[count++] = "--config";
+		args[count++] = r->options->config_path;
+	}
+	for (uint32_t i = 0; i < r->options->define_count; i++) {
+		args[count++] = "-D";
+		args[count++] = r->options->defines[i];
+	}
+	for (; *own != NULL; own++)
+		args[count++] = *own;
+	args[count] = NULL;
+}
+
+static int start_child(struct run *r, struct child *c, const char *const *own)
+{
+	const char *args[CHILD_ARGS_MAX];
+
+	collect_args(r, own, args);
+	int rc = child_start(c, args);
+	if (rc != 0)
+		fprintf(stderr, "weir run: %s did not start: %s\n", c->name, strerror(-rc));
+	else
+		say(r, "%s: pid %d", c->name, (int)c->pid);
+	return rc;
+}
+
+static int start_coordinator(struct run *r)
+{
+	char rpc_port[64] = "jobmanager.rpc.port=0", rest_port[64] = "";
+	const char *own[5] = {NULL};
+	uint32_t count = 0;
+
+	/* Started again it must be found where it was. */
+	if (r->rpc[0] != '\0') {
+		snprintf(rpc_port, sizeof(rpc_port), "jobmanager.rpc.port=%s",
+				strrchr(r->rpc, ':') + 1);
+		snprintf(rest_port, sizeof(rest_port), "rest.bind-port=%u", r->server.port);
+	}
+	if (r->rpc[0] != '\0' || config_origin_of(r->config, "jobmanager.rpc.port") ==
+					CONFIG_PRESET) {
+		own[count++] = "-D";
+		own[count++] = rpc_port;
+	}
+	if (rest_port[0] != '\0') {
+		own[count++] = "-D";
+		own[count++] = rest_port;
+	}
+	return start_child(r, &r->coordinator, own);
+}
+
+static int start_taskmanager(struct run *r, uint32_t index)
+{
+	const char *own[] = {"--coordinator", r->rpc, NULL};
+
+	return start_child(r, &r->taskmanagers[index], own);
+}
+
+/* An end that another start would not change. */
+static bool is_final(int status)
+{
+	return WIFEXITED(status) && (WEXITSTATUS(status) == WEIR_EXIT_CONFIG ||
+			WEXITSTATUS(status) == WEIR_EXIT_USAGE ||
+			WEXITSTATUS(status) == WEIR_EXIT_BUSY || WEXITSTATUS(status) == 127);
+}
+
+/* -1: to be started again; else the exit code of this command. */
+static int judge_end(struct run *r, const struct child *c, int status)
+{
+	uint64_t lived_ms = (clock_monotonic_ns() - c->started_ns) / 1000000;
+	char how[128];
+
+	child_print_status(status, how, sizeof(how));
+	r->quick_deaths = lived_ms < QUICK_DEATH_MS ? r->quick_deaths + 1 : 1;
+	if (!is_final(status) && r->quick_deaths <= QUICK_DEATHS_MAX) {
+		say(r, "%s ended (%s); starting it again", c->name, how);
+		return -1;
+	}
+	run_print_break(&r->progress, stderr);
+	fprintf(stderr, "weir run: %s ended (%s):\n", c->name, how);
+	child_show_log(c, 5);
+	return is_final(status) ? WEXITSTATUS(status) : WEIR_EXIT_FAILURE;
+}
+
+static int watch_children(struct run *r)
+{
+	int status, code;
+
+	if (child_has_ended(&r->coordinator, &status)) {
+		code = judge_end(r, &r->coordinator, status);
+		if (code >= 0)
+			return code;
+		if (start_coordinator(r) != 0)
+			return WEIR_EXIT_FAILURE;
+	}
+	for (uint32_t i = 0; i < r->options->taskmanager_count; i++) {
+		if (!child_has_ended(&r->taskmanagers[i], &status))
+			continue;
+		code = judge_end(r, &r->taskmanagers[i], status);
+		if (code >= 0)
+			return code;
+		if (start_taskmanager(r, i) != 0)
+			return WEIR_EXIT_FAILURE;
+	}
+	return -1;
+}
+
+/* Reads "REST http://HOST:PORT" and "RPC HOST:PORT". */
+static void hear_coordinator(struct run *r)
+{
+	const char *line;
+
+	while ((line = child_next_line(&r->coordinator)) != NULL) {
+		if (strncmp(line, "REST ", 5) == 0 && rest_server_parse(line + 5, &r->server) == 0)
+			snprintf(r->rest, sizeof(r->rest), "%s", line + 5);
+		else if (strncmp(line, "RPC ", 4) == 0 && strrchr(line, ':') != NULL)
+			snprintf(r->rpc, sizeof(r->rpc), "%s", line + 4);
+	}
+}
+
+static int await_coordinator(struct run *r)
+{
+	uint64_t until_ns = clock_monotonic_ns() + (uint64_t)START_TIMEOUT_MS * 1000000;
+	int status;
+
+	while (r->rest[0] == '\0' || r->rpc[0] == '\0') {
+		hear_coordinator(r);
+		if (child_has_ended(&r->coordinator, &status)) {
+			int code = judge_end(r, &r->coordinator, status);
+
+			if (code >= 0)
+				return code;
+			if (start_coordinator(r) != 0)
+				return WEIR_EXIT_FAILURE;
+		}
+		if (clock_monotonic_ns() > until_ns) {
+			fprintf(stderr, "weir run: the coordinator did not listen within %d s:\n",
+					START_TIMEOUT_MS / 1000);
+			child_show_log(&r->coordinator, 5);
+			return WEIR_EXIT_FAILURE;
+		}
+		if (interrupts > 0)
+			return WEIR_EXIT_INTERRUPTED;
+		pause_round();
+	}
+	return -1;
+}
+
+/* ---- the job ---- */
+
+static json_t *submission(const struct run *r)
+{
+	const struct job_source *source = &r->spec->source;
+	json_t *sets = json_array();
+
+	for (uint32_t i = 0; i < r->options->set_count; i++)
+		json_array_append_new(sets, json_string(r->options->sets[i]));
+	return json_pack("{s:s, s:s%, s:s, s:o, s:s, s:b}", "file", source->name, "job",
+			source->text, source->text_bytes, "plugin_dir", source->plugin_dir, "sets",
+			sets, "restore", r->options->restore, "allow_rewind",
+			r->options->must_allow_rewind);
+}
+
+/* -1: the job is in; -EAGAIN in *rc: nobody answered. */
+static int submit(struct run *r, int *rc)
+{
+	char error[REST_ERROR_BYTES];
+	json_t *answer = NULL, *body = submission(r);
+
+	*rc = body == NULL ? -ENOMEM
+			   : rest_call(&r->server, "POST", "/jobs", body, &answer, error);
+	json_decref(body);
+	int code = -1;
+	if (*rc == -ECONNREFUSED || *rc == -ETIMEDOUT) {
+		*rc = -EAGAIN;
+	} else if (*rc != 0) {
+		fprintf(stderr, "weir run: %s\n", *rc == -ENOMEM ? "out of memory" : error);
+		code = json_is_true(json_object_get(answer, "refused"))
+				? WEIR_EXIT_RESTORE_REFUSED
+				: WEIR_EXIT_CONFIG;
+	} else {
+		snprintf(r->job_id, sizeof(r->job_id), "%s",
+				json_string_value(json_object_get(answer, "jobid")));
+	}
+	json_decref(answer);
+	return code;
+}
+
+/* The coordinator may die while it is asked; then it is asked again: the same job is not started
+ * twice. */
+static int submit_until_in(struct run *r)
+{
+	for (;;) {
+		int rc, code = submit(r, &rc);
+
+		if (rc != -EAGAIN)
+			return code;
+		code = watch_children(r);
+		if (code >= 0)
+			return code;
+		if (interrupts > 0)
+			return WEIR_EXIT_INTERRUPTED;
+		pause_round();
+	}
+}
+
+static const char *state_of(const struct run *r)
+{
+	const char *state = json_string_value(json_object_get(r->summary, "state"));
+
+	return state != NULL ? state : "";
+}
+
+static bool has_ended(const struct run *r)
+{
+	const char *state = state_of(r);
+
+	return strcmp(state, "FINISHED") == 0 || strcmp(state, "FAILED") == 0 ||
+			strcmp(state, "CANCELED") == 0;
+}
+
+static void ask_summary(struct run *r)
+{
+	char error[REST_ERROR_BYTES], target[128];
+	json_t *summary;
+
+	snprintf(target, sizeof(target), "/jobs/%s/summary", r->job_id);
+	if (rest_call(&r->server, "GET", target, NULL, &summary, error) == 0) {
+		json_decref(r->summary);
+		r->summary = summary;
+	} else {
+		json_decref(summary);
+		summary = NULL;
+	}
+	if (!r->options->is_quiet && !has_ended(r))
+		run_print_progress(&r->progress, stderr, summary, clock_monotonic_ns());
+}
+
+static void ask_stop(struct run *r)
+{
+	char error[REST_ERROR_BYTES], target[128];
+
+	snprintf(target, sizeof(target), "/jobs/%s/stop", r->job_id);
+	say(r, "stopping with a last checkpoint; once more ends at once");
+	if (rest_call(&r->server, "POST", target, NULL, NULL, error) == 0)
+		r->has_asked_stop = true;
+	else
+		say(r, "%s", error);
+}
+
+/* Until the job has ended; -1, or an exit code when it will not. */
+static int watch_job(struct run *r)
+{
+	while (!has_ended(r)) {
+		uint64_t now_ns = clock_monotonic_ns();
+		int code = watch_children(r);
+
+		if (code >= 0)
+			return code;
+		hear_coordinator(r);
+		if (now_ns - r->asked_ns >= PROGRESS_PERIOD_NS / (r->has_asked_stop ? 10 : 5)) {
+			r->asked_ns = now_ns;
+			ask_summary(r);
+		}
+		if (interrupts > 0 && !r->has_asked_stop)
+			ask_stop(r);
+		if (interrupts > 1)
+			return WEIR_EXIT_INTERRUPTED;
+		pause_round();
+	}
+	return -1;
+}
+
+static int report(struct run *r)
+{
+	double wall_s = (double)(clock_monotonic_ns() - r->began_ns) / 1e9;
+	const json_t *failure = json_object_get(r->summary, "failure");
+
+	run_print_break(&r->progress, stderr);
+	if (strcmp(state_of(r), "FAILED") == 0 && json_is_string(failure))
+		fprintf(stderr, "weir run: the job failed: %s\n", json_string_value(failure));
+	bool is_said = run_print_result(stdout, r->summary, wall_s, r->options->is_json);
+	if (json_is_true(json_object_get(r->summary, "refused")))
+		return WEIR_EXIT_RESTORE_REFUSED;
+	if (!is_said || strcmp(state_of(r), "FAILED") == 0)
+		return WEIR_EXIT_FAILURE;
+	return strcmp(state_of(r), "FINISHED") == 0 ? WEIR_EXIT_DONE : WEIR_EXIT_INTERRUPTED;
+}
+
+/* ---- start and end ---- */
+
+static int make_directories(char *path)
+{
+	for (char *at = path + 1; *at != '\0'; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		int rc = mkdir(path, 0777);
+		*at = '/';
+		if (rc != 0 && errno != EEXIST)
+			return -errno;
+	}
+	return mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+/* Logs stand beside the coordinator's own directory. */
+static int make_log_dir(struct run *r)
+{
+	const char *ha = config_text(r->config, "high-availability.storageDir");
+	const char *slash = strrchr(ha, '/');
+	int length = slash != NULL ? (int)(slash - ha) : 1;
+
+	snprintf(r->log_dir, sizeof(r->log_dir), "%.*s/logs", length, slash != NULL ? ha : ".");
+	int rc = make_directories(r->log_dir);
+	if (rc != 0)
+		fprintf(stderr, "weir run: cannot make %s: %s\n", r->log_dir, strerror(-rc));
+	return rc;
+}
+
+static int init_children(struct run *r)
+{
+	char name[32];
+	int rc = child_init(&r->coordinator, "coordinator", "weir-coordinator", r->log_dir);
+
+	r->coordinator.crash_at = getenv("WEIR_CRASH_COORDINATOR");
+	for (uint32_t i = 0; rc == 0 && i < r->options->taskmanager_count; i++) {
+		snprintf(name, sizeof(name), "taskmanager %u", i);
+		rc = child_init(&r->taskmanagers[i], name, "weir-taskmanager", r->log_dir);
+		r->taskmanagers[i].crash_at = getenv("WEIR_CRASH_TASKMANAGER");
+	}
+	if (rc != 0)
+		fprintf(stderr, "weir run: weir-coordinator and weir-taskmanager must lie beside "
+				"weir: %s\n",
+				strerror(-rc));
+	return rc;
+}
+
+static void say_pages(struct run *r)
+{
+	FILE *info = fopen("/proc/meminfo", "r");
+	char line[256];
+	unsigned long count = 0;
+
+	while (info != NULL && fgets(line, sizeof(line), info) != NULL) {
+		if (sscanf(line, "HugePages_Free: %lu", &count) == 1)
+			break;
+	}
+	if (info != NULL)
+		fclose(info);
+	if (count == 0 && config_is_choice(r->config, "weir.hugepages", "auto"))
+		say(r, "no hugepages on this host: running without (--no-huge); weir doctor says how "
+		       "to get them");
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_interrupt};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int run_children(struct run *r)
+{
+	if (start_coordinator(r) != 0)
+		return WEIR_EXIT_FAILURE;
+	int code = await_coordinator(r);
+	if (code >= 0)
+		return code;
+	say(r, "REST at %s", r->rest);
+	for (uint32_t i = 0; i < r->options->taskmanager_count; i++) {
+		if (start_taskmanager(r, i) != 0)
+			return WEIR_EXIT_FAILURE;
+	}
+	code = submit_until_in(r);
+	if (code >= 0)
+		return code;
+	say(r, "job %s is %s", r->spec->name, r->job_id);
+	code = watch_job(r);
+	return code >= 0 ? code : report(r);
+}
+
+int run_job(const struct run_options *options, const struct config *config,
+		const struct job_spec *spec)
+{
+	struct run r = {.options = options, .config = config, .spec = spec,
+		.began_ns = clock_monotonic_ns(), .progress = {.is_tty = isatty(STDERR_FILENO)}};
+
+	if (make_log_dir(&r) != 0 || init_children(&r) != 0)
+		return WEIR_EXIT_CONFIG;
+	catch_signals();
+	say_pages(&r);
+	int code = run_children(&r);
+	run_print_break(&r.progress, stderr);
+	for (uint32_t i = 0; i < options->taskmanager_count; i++)
+		child_end(&r.taskmanagers[i], END_TIMEOUT_MS);
+	child_end(&r.coordinator, END_TIMEOUT_MS);
+	json_decref(r.summary);
+	return code;
+}

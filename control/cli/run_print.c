@@ -1,0 +1,123 @@
+#include "control/cli/run_print.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PLAIN_PERIOD_NS UINT64_C(2000000000)
+
+static int64_t number(const json_t *object, const char *key)
+{
+	return (int64_t)json_number_value(json_object_get(object, key));
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "-";
+}
+
+void run_print_break(struct run_progress *p, FILE *out)
+{
+	if (p->has_line)
+		fputc('\n', out);
+	p->has_line = false;
+}
+
+/* 12.3 M, 4.5 k, 999 */
+static void print_count(char text[32], double count)
+{
+	if (count >= 1e9)
+		snprintf(text, 32, "%.2f G", count / 1e9);
+	else if (count >= 1e6)
+		snprintf(text, 32, "%.1f M", count / 1e6);
+	else if (count >= 1e4)
+		snprintf(text, 32, "%.1f k", count / 1e3);
+	else
+		snprintf(text, 32, "%.0f", count);
+}
+
+static double rate_of(struct run_progress *p, uint64_t records, uint64_t now_ns)
+{
+	double rate = 0;
+
+	if (p->records_ns != 0 && now_ns > p->records_ns && records >= p->records_in)
+		rate = (double)(records - p->records_in) * 1e9 / (double)(now_ns - p->records_ns);
+	p->records_in = records;
+	p->records_ns = now_ns;
+	return rate;
+}
+
+static void print_line(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns)
+{
+	const json_t *checkpoints = json_object_get(summary, "checkpoints");
+	char in[32], outs[32], rate[32];
+
+	print_count(in, (double)number(summary, "records_in"));
+	print_count(outs, (double)number(summary, "records_out"));
+	print_count(rate, rate_of(p, (uint64_t)number(summary, "records_in"), now_ns));
+	fprintf(out, "%-10s in %9s  out %9s  %9s/s  checkpoints %" PRId64 " (%" PRId64
+		     " failed, last %" PRId64 " ms)  restarts %" PRId64,
+			text_of(summary, "state"), in, outs, rate, number(checkpoints, "completed"),
+			number(checkpoints, "failed"), number(checkpoints, "last_ms"),
+			number(summary, "restarts"));
+}
+
+void run_print_progress(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns)
+{
+	if (!p->is_tty && p->shown_ns != 0 && now_ns - p->shown_ns < PLAIN_PERIOD_NS)
+		return;
+	p->shown_ns = now_ns;
+	if (p->is_tty)
+		fputs("\r\033[K", out);
+	if (summary == NULL)
+		fputs("the coordinator does not answer yet", out);
+	else
+		print_line(p, out, summary, now_ns);
+	p->has_line = p->is_tty;
+	if (!p->is_tty)
+		fputc('\n', out);
+	fflush(out);
+}
+
+static void print_table(FILE *out, const json_t *summary, double wall_s)
+{
+	const json_t *checkpoints = json_object_get(summary, "checkpoints");
+	const json_t *failure = json_object_get(summary, "failure");
+	const char *reason;
+	json_t *count;
+
+	fprintf(out, "state         %s\n", text_of(summary, "state"));
+	if (json_is_string(failure))
+		fprintf(out, "failure       %s\n", json_string_value(failure));
+	fprintf(out, "job           %s (%s)\n", text_of(summary, "name"), text_of(summary, "job_id"));
+	fprintf(out, "records in    %" PRId64 "\n", number(summary, "records_in"));
+	fprintf(out, "records out   %" PRId64 "\n", number(summary, "records_out"));
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(summary, "unparsed"), reason, count)
+	{
+		if (json_integer_value(count) > 0)
+			fprintf(out, "unparsed      %" PRId64 " %s\n",
+					(int64_t)json_integer_value(count), reason);
+	}
+	fprintf(out, "checkpoints   %" PRId64 " completed, %" PRId64 " failed, p50 %" PRId64
+		     " ms, p99 %" PRId64 " ms\n",
+			number(checkpoints, "completed"), number(checkpoints, "failed"),
+			number(checkpoints, "p50_ms"), number(checkpoints, "p99_ms"));
+	fprintf(out, "restarts      %" PRId64 "\n", number(summary, "restarts"));
+	fprintf(out, "wall time     %.1f s\n", wall_s);
+}
+
+bool run_print_result(FILE *out, const json_t *summary, double wall_s, bool json)
+{
+	if (!json) {
+		print_table(out, summary, wall_s);
+		return true;
+	}
+	json_t *result = json_copy((json_t *)(uintptr_t)summary);
+	bool is_whole = result != NULL &&
+			json_object_set_new(result, "wall_s", json_real(wall_s)) == 0 &&
+			json_dumpf(result, out, JSON_INDENT(2)) == 0;
+	fputc('\n', out);
+	json_decref(result);
+	return is_whole;
+}

@@ -1,0 +1,27 @@
+#pragma once
+
+/*
+ * run_print: what `weir run` shows: progress while the job runs, its result at the end.
+ *
+ * Place    control/cli; pure but for the stream it writes to.
+ */
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Zero-initialised at the start of a run. */
+struct run_progress {
+	bool is_tty, has_line; /* a line that the next one replaces */
+	uint64_t shown_ns, records_in, records_ns;
+};
+
+/* One line of progress: at each call on a terminal, else every other second.  `summary` NULL: the
+ * coordinator does not answer. */
+void run_print_progress(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns);
+/* Ends the line that would be replaced, so that something else may be said. */
+void run_print_break(struct run_progress *p, FILE *out);
+
+/* The result as a table, or as one JSON object: `summary` with wall_s.  false: out of memory. */
+bool run_print_result(FILE *out, const json_t *summary, double wall_s, bool json);
