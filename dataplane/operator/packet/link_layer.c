@@ -59,6 +59,7 @@ enum step {
 	STEP_COOKED2,
 	STEP_PPP,
 	STEP_HDLC,
+	STEP_CISCO_HDLC,
 	STEP_PPPOE,
 	STEP_MPLS,
 	STEP_LOOPBACK,     /* address family in either byte order */
@@ -229,17 +230,21 @@ static enum step step_ppp(struct link_walk *w)
 	return follow_ppp(protocol);
 }
 
-/* PPP with or without address and control (RFC 1662), or Cisco's HDLC with an EtherType. */
+/* PPP with or without address and control (RFC 1662), or Cisco's framing. */
 static enum step step_hdlc(struct link_walk *w)
 {
 	if (w->left < 2)
 		return STEP_TRUNCATED;
-	if (w->at[0] == 0xff && w->at[1] == 0x03)
+	if (w->at[0] == 0xff)
 		return skip_to(w, 2, STEP_PPP);
-	if (w->at[0] != 0x0f && w->at[0] != 0x8f)
-		return STEP_PPP;
+	return w->at[0] == 0x0f || w->at[0] == 0x8f ? STEP_CISCO_HDLC : STEP_PPP;
+}
+
+static enum step step_cisco_hdlc(struct link_walk *w)
+{
 	if (w->left < 4)
 		return STEP_TRUNCATED;
+
 	uint16_t type = link_u16(w->at + 2);
 	skip(w, 4);
 	return follow_type(w, type);
@@ -392,7 +397,7 @@ static bool first_step(uint32_t link_type, enum step *step)
 			{DLT_LOOP, STEP_LOOPBACK_NET},
 			{DLT_PPP, STEP_HDLC},
 			{DLT_PPP_SERIAL, STEP_HDLC},
-			{DLT_C_HDLC, STEP_HDLC},
+			{DLT_C_HDLC, STEP_CISCO_HDLC},
 			{DLT_PPP_ETHER, STEP_PPPOE},
 	};
 
@@ -422,6 +427,8 @@ static enum step walk_on(struct link_walk *w, enum step step)
 		return step_ppp(w);
 	case STEP_HDLC:
 		return step_hdlc(w);
+	case STEP_CISCO_HDLC:
+		return step_cisco_hdlc(w);
 	case STEP_PPPOE:
 		return step_pppoe(w);
 	case STEP_MPLS:

@@ -361,6 +361,7 @@ Test(packet_parse, options_stand_in_front_of_the_ports)
 	f.bytes[0] = 0x46;
 	frame_u32(&f, 0x94040000);
 	frame_udp(&f);
+	cr_expect_eq(parse_size(DLT_RAW, 23), PACKET_TRUNCATED_IP);
 	expect_ip4_udp(DLT_RAW, "router alert");
 }
 
