@@ -9,5 +9,9 @@
 #include "dataplane/operator/operator.h"
 
 extern const struct weir_operator builtin_digest_sink;
+extern const struct weir_operator builtin_file_sink;
+extern const struct weir_operator builtin_flow_parse;
+extern const struct weir_operator builtin_flow_window;
 extern const struct weir_operator builtin_generator;
 extern const struct weir_operator builtin_keyed_count;
+extern const struct weir_operator builtin_pcap_source;

@@ -11,8 +11,12 @@
 /* In name order; NULL ends the table. */
 static const struct weir_operator *const builtins[] = {
 		&builtin_digest_sink,
+		&builtin_file_sink,
+		&builtin_flow_parse,
+		&builtin_flow_window,
 		&builtin_generator,
 		&builtin_keyed_count,
+		&builtin_pcap_source,
 		NULL,
 };
 

@@ -1,0 +1,67 @@
+#pragma once
+
+/*
+ * capture_file: one pcap or pcapng file, read from any packet on.
+ *
+ * Place    operator/packet; the only file that reads with libpcap.
+ * Thread   one owner, which may block.
+ * Memory   heap.
+ * Time     of packets, in nanoseconds; clamped to what 64 bits hold.
+ * Errors   -errno with one line that names the file.
+ * Life     open, [check, seek], next until it gives no packet, close.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CAPTURE_TEXT_BYTES = 512 };
+
+struct capture_file;
+
+/* Tells a file from another one under the same name.  It may grow, not shrink or change. */
+struct capture_identity {
+	uint64_t size_bytes; /* when first opened; 0 and all else 0: not known yet */
+	uint32_t head_bytes, head_crc;
+};
+
+/* Where a packet begins. */
+struct capture_mark {
+	uint64_t offset; /* in the file */
+	uint64_t packet; /* number, from 0 */
+};
+
+struct capture_packet {
+	int64_t time_ns;
+	const uint8_t *bytes; /* valid until the next call */
+	uint32_t captured_bytes, original_bytes;
+};
+
+enum capture_next {
+	CAPTURE_PACKET,
+	CAPTURE_END,
+	CAPTURE_CUT,    /* the file ends within a packet, or is damaged from here on */
+	CAPTURE_FAILED, /* it could not be read */
+};
+
+/* -ENOENT ...; -EMEDIUMTYPE: no capture by its first bytes; -ENOTSUP: one that is not read. */
+int capture_file_open(
+		struct capture_file **out, const char *path, char text[CAPTURE_TEXT_BYTES]);
+
+/* An empty file is a capture without packets, as capture programs leave it behind. */
+void capture_file_identify(const struct capture_file *f, struct capture_identity *identity);
+int capture_file_check(const struct capture_file *f, const struct capture_identity *expected,
+		char text[CAPTURE_TEXT_BYTES]);
+
+uint32_t capture_file_link_type(const struct capture_file *f);
+struct capture_mark capture_file_mark(const struct capture_file *f);
+
+/* Goes to a mark, before the first packet is read.  -EBADMSG: no packet begins there. */
+int capture_file_seek(struct capture_file *f, struct capture_mark mark,
+		char text[CAPTURE_TEXT_BYTES]);
+
+/* CUT and FAILED come with a text. */
+enum capture_next capture_file_next(struct capture_file *f, struct capture_packet *packet,
+		char text[CAPTURE_TEXT_BYTES]);
+
+/* NULL is accepted. */
+void capture_file_close(struct capture_file *f);
