@@ -22,7 +22,7 @@ enum { PACKETS, BYTES, ROWS, LATE_RECORDS, COUNTER_COUNT };
 static const struct weir_param params[PARAM_COUNT] = {
 		[SIZE] = {"size", WEIR_DURATION, "60 s", 1000, INT64_MAX / 4, NULL,
 				"length of a window; windows begin at multiples of it since 1970"},
-		[FLOWS_MAX] = {"max-flows", WEIR_INTEGER, "262144", 1, INT64_C(1) << 40, NULL,
+		[FLOWS_MAX] = {"max-flows", WEIR_INTEGER, "131072", 1, INT64_C(1) << 40, NULL,
 				"flows in open windows a subtask has room for"},
 };
 

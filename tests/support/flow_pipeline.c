@@ -149,8 +149,10 @@ bool flow_rows_are_equal(const struct flow_pipeline *whole, const struct flow_pi
 
 	CHECK(a != NULL);
 	CHECK(b != NULL);
-	memcpy(a, first->rows, first_count * sizeof(*a));
-	memcpy(a + first_count, second->rows, second->row_count * sizeof(*a));
+	if (first_count > 0)
+		memcpy(a, first->rows, first_count * sizeof(*a));
+	if (second->row_count > 0)
+		memcpy(a + first_count, second->rows, second->row_count * sizeof(*a));
 	memcpy(b, whole->rows, whole->row_count * sizeof(*b));
 	qsort(a, count, sizeof(*a), compare);
 	qsort(b, whole->row_count, sizeof(*b), compare);
