@@ -103,8 +103,8 @@ static void print_operator(const struct job_operator *op, FILE *out)
 	char records[32];
 
 	print_records(op->declared.out_record_bytes, records);
-	fprintf(out, "    %-20s %-20s %-10s", op->uid, op->table->name,
-			op->table->role == WEIR_SINK ? "-" : records);
+	fprintf(out, op->table->param_count == 0 ? "    %-20s %-20s %s" : "    %-20s %-20s %-10s",
+			op->uid, op->table->name, op->table->role == WEIR_SINK ? "-" : records);
 	for (uint32_t i = 0; i < op->table->param_count; i++)
 		fprintf(out, " %s=%s", op->table->params[i].name, op->values[i].text);
 	fprintf(out, "\n");

@@ -9,6 +9,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* All that a spec owns, freed together. */
 struct job_block {
@@ -308,16 +309,18 @@ int job_spec_load(struct job_spec **out, const char *path, const char *const *se
 
 	if (rc != 0)
 		return rc;
-	char *folder = realpath(path, NULL);
-	if (folder == NULL) {
+	char *file = realpath(path, NULL); /* a pipe has none */
+	char *here = file == NULL ? getcwd(NULL, 0) : NULL;
+	if (file == NULL && here == NULL) {
 		rc = -errno;
 		config_refuse(error, whole, NULL, "%s", strerror(-rc));
 	} else {
 		source.text = text;
-		source.plugin_dir = dirname(folder);
+		source.plugin_dir = file == NULL ? here : dirname(file);
 		rc = job_spec_parse(out, &source, config, error);
 	}
-	free(folder);
+	free(here);
+	free(file);
 	free(text);
 	return rc;
 }

@@ -76,7 +76,7 @@ struct job_spec {
 int job_spec_parse(struct job_spec **out, const struct job_source *source, struct config *config,
 		struct config_error *error);
 
-/* Reads the file; its folder is where relative plug-in paths start. */
+/* Reads the file; its folder is where relative plug-in paths start (of a pipe: this one). */
 int job_spec_load(struct job_spec **out, const char *path, const char *const *sets,
 		uint32_t set_count, struct config *config, struct config_error *error);
 

@@ -104,7 +104,8 @@ Test(params, an_unknown_name_is_refused_with_a_guess_or_all_names)
 {
 	expect_refused("cuont", "1", "cuont: generator has no such parameter; did you mean count?");
 	expect_refused("colour", "1",
-			"colour: generator has no such parameter; expected path, count, skew, "
+			"colour: generator has no such parameter; expected one of path, count, "
+			"skew, "
 			"follow, "
 			"size, part-bytes, keys");
 }
