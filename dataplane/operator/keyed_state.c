@@ -296,15 +296,16 @@ static __attribute__((noinline)) bool put_one(
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-/* Fast layout: which of the four slots of a line holds the key, without a branch; 4: none. */
+/* Fast layout: a bit for the slot of the line that holds the key; 0: none.  The compiler is kept from
+ * making branches of it: which slot it is cannot be foreseen. */
 static always_inline uint32_t find_in_line(const uint8_t *line, uint64_t key)
 {
-	uint32_t hit1 = load64(line + 16) == key;
-	uint32_t hit2 = load64(line + 32) == key;
-	uint32_t hit3 = load64(line + 48) == key;
-	uint32_t hit0 = load64(line) == key;
+	uint32_t hits = 0;
 
-	return hit1 + 2 * hit2 + 3 * hit3 + 4 * (1 - (hit0 | hit1 | hit2 | hit3));
+	for (uint32_t i = 0; i < LINE_SLOTS; i++)
+		hits |= (uint32_t)(load64(line + i * 16) == key) << i;
+	__asm__("" : "+r"(hits));
+	return hits;
 }
 
 static bool put_group(struct keyed_state *s, const uint8_t *keys, uint32_t stride, uint32_t count,
@@ -332,12 +333,12 @@ static always_inline bool put_group_fast(struct keyed_state *s, const uint8_t *k
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *key = keys + (size_t)i * stride;
 		uint8_t *line = slots + home[i] * 16;
-		uint32_t index = find_in_line(line, load64(key));
+		uint32_t hits = find_in_line(line, load64(key));
 
-		if (__builtin_expect(index < LINE_SLOTS && load64(key) != FREE_KEY, 1)) {
+		if (__builtin_expect(hits != 0 && load64(key) != FREE_KEY, 1)) {
 			if (is_copying)
 				touch(s, home[i]);
-			values[i] = line + index * 16 + 8;
+			values[i] = line + __builtin_ctz(hits) * 16 + 8;
 		} else if (!put_one(s, key, home[i], &values[i])) {
 			return false;
 		}
