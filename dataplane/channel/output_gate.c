@@ -227,8 +227,11 @@ __attribute__((always_inline)) static inline void scatter(struct output_gate *g,
 
 		if (__builtin_expect(open->at == open->end, 0))
 			open_next(g, targets[i]);
-		memcpy(open->at, data + (size_t)i * record_bytes, record_bytes);
-		open->at += record_bytes;
+
+		/* Loaded once: the copy might change it, for all the compiler knows. */
+		uint8_t *at = open->at;
+		memcpy(at, data + (size_t)i * record_bytes, record_bytes);
+		open->at = at + record_bytes;
 	}
 }
 
