@@ -96,7 +96,8 @@ static void bench(uint64_t key_count)
 		sets[i] = malloc(RECORDS * sizeof(struct record));
 		make_records(sets[i], key_count, &p);
 	}
-	printf("%8lu keys: %5.1f M/s table", (unsigned long)key_count, measure_table(s, sets, 4, 0));
+	printf("%8lu keys: %5.1f M/s table", (unsigned long)key_count,
+			measure_table(s, sets, 4, 0));
 	printf(", %5.1f M/s array", measure_array(counts, sets, 4));
 	keyed_state_snapshot_begin(s);
 	printf(", %5.1f M/s while copied without end\n", measure_table(s, sets, 4, 16));

@@ -27,8 +27,8 @@ int host_memory_map(void **out, size_t bytes, bool use_hugepages, char error[512
 				"cannot take %zu MiB of %s for operator state: %s; lower "
 				"taskmanager.memory.managed.size or run: sysctl "
 				"vm.nr_hugepages=%zu",
-				size >> 20, use_hugepages ? "hugepages" : "memory", strerror(-status),
-				size / HUGE_PAGE_BYTES + 64);
+				size >> 20, use_hugepages ? "hugepages" : "memory",
+				strerror(-status), size / HUGE_PAGE_BYTES + 64);
 		return status;
 	}
 	uintptr_t start = (uintptr_t)memory;

@@ -49,7 +49,8 @@ int mempool_create(struct mempool **out, uint32_t count, uint32_t buf_bytes,
 		status = buf_pool_from_mempool(&m->bufs, m->mbufs, buf_bytes);
 	if (status != 0) {
 		snprintf(error, 512,
-				"no pool of %u buffers of %u bytes (%zu MiB): %s; give the EAL more "
+				"no pool of %u buffers of %u bytes (%zu MiB): %s; give the EAL "
+				"more "
 				"memory (weir.memory) or lower taskmanager.memory.network.size",
 				count, buf_bytes,
 				mempool_memory_bytes(count, buf_bytes, worker_count) >> 20,

@@ -241,7 +241,7 @@ def step_unit(gate):
 def step_scenarios(gate):
     if not needs(gate, "scenarios", "gcc"):
         return
-    runner = os.path.join(build_dir("gcc"), "tests", "weir-scenario")
+    runner = os.path.join(build_dir("gcc"), "tests", "scenario", "weir-scenario")
     if not os.path.exists(runner):
         gate.fail("scenarios", "weir-scenario was not built")
         return

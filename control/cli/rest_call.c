@@ -27,7 +27,8 @@ static void take_error(const json_t *answer, int status, char error[REST_ERROR_B
 
 	snprintf(error, REST_ERROR_BYTES, "%s", text != NULL ? text : "");
 	if (text == NULL)
-		snprintf(error, REST_ERROR_BYTES, "the coordinator answered with status %d", status);
+		snprintf(error, REST_ERROR_BYTES, "the coordinator answered with status %d",
+				status);
 }
 
 static int judge(const struct http_answer *http, json_t **answer, char error[REST_ERROR_BYTES])
@@ -40,7 +41,8 @@ static int judge(const struct http_answer *http, json_t **answer, char error[RES
 		take_error(json, http->status, error);
 		rc = -EPERM;
 	} else if (json == NULL) {
-		snprintf(error, REST_ERROR_BYTES, "the coordinator's answer is no JSON: %s", at.text);
+		snprintf(error, REST_ERROR_BYTES, "the coordinator's answer is no JSON: %s",
+				at.text);
 		rc = -EBADMSG;
 	}
 	if (answer != NULL && json != NULL)

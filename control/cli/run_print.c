@@ -90,10 +90,12 @@ static void print_table(FILE *out, const json_t *summary, double wall_s)
 	fprintf(out, "state         %s\n", text_of(summary, "state"));
 	if (json_is_string(failure))
 		fprintf(out, "failure       %s\n", json_string_value(failure));
-	fprintf(out, "job           %s (%s)\n", text_of(summary, "name"), text_of(summary, "job_id"));
+	fprintf(out, "job           %s (%s)\n", text_of(summary, "name"),
+			text_of(summary, "job_id"));
 	fprintf(out, "records in    %" PRId64 "\n", number(summary, "records_in"));
 	fprintf(out, "records out   %" PRId64 "\n", number(summary, "records_out"));
-	json_object_foreach((json_t *)(uintptr_t)json_object_get(summary, "unparsed"), reason, count)
+	json_object_foreach(
+			(json_t *)(uintptr_t)json_object_get(summary, "unparsed"), reason, count)
 	{
 		if (json_integer_value(count) > 0)
 			fprintf(out, "unparsed      %" PRId64 " %s\n",

@@ -58,7 +58,8 @@ static const struct config_key keys[] = {
 	{INTEGER(CHECKPOINTING "num-retained", "3"), BOUNDS(1, INT32_MAX), FOR(SERVERS),
 		OLD("state.checkpoints.num-retained"), HELP("completed checkpoints kept")},
 	{CHOICE(CHECKPOINTING "externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION",
-			"NO_EXTERNALIZED_CHECKPOINTS|DELETE_ON_CANCELLATION|RETAIN_ON_CANCELLATION"),
+			"NO_EXTERNALIZED_CHECKPOINTS|DELETE_ON_CANCELLATION|"
+			"RETAIN_ON_CANCELLATION"),
 		FOR(SERVERS), HELP("whether checkpoints outlive a cancelled job")},
 	{BOOLEAN(CHECKPOINTING "unaligned.enabled", "false"), FOR(SERVERS),
 		OLD(CHECKPOINTING "unaligned"), ONLY("false"), HELP("unaligned checkpoints")},

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ char **config_to_args(const struct config *c, uint32_t *count)
 	if (args == NULL)
 		return NULL;
 
-	char *flag = (char *)args + head, *at = flag + sizeof("-D");
+	char *flag = (char *)args + head, *at = flag + sizeof("-D"), *end = at + bytes;
 	uint32_t n = 0;
 	memcpy(flag, "-D", sizeof("-D"));
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -33,7 +34,8 @@ char **config_to_args(const struct config *c, uint32_t *count)
 			continue;
 		args[n++] = flag;
 		args[n++] = at;
-		at += sprintf(at, "%s=%s", config_key_at(i)->param.name, c->entries[i].text) + 1;
+		at += snprintf(at, (size_t)(end - at), "%s=%s", config_key_at(i)->param.name,
+				      c->entries[i].text) + 1;
 	}
 	args[n] = NULL;
 	return args;

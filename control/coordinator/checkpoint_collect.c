@@ -135,7 +135,8 @@ void coordinator_resume_after_stop(struct checkpoint_coordinator *c,
 		enum checkpoint_failure_reason reason, struct moment now)
 {
 	bool is_ending = reason == REASON_COORDINATOR_SUSPEND ||
-			reason == REASON_COORDINATOR_SHUTDOWN || reason == REASON_JOB_FAILOVER_REGION;
+			reason == REASON_COORDINATOR_SHUTDOWN ||
+			reason == REASON_JOB_FAILOVER_REGION;
 
 	if (checkpoint_properties_is_synchronous(properties) && !is_ending && !c->is_scheduling &&
 			!c->is_shutdown && c->config.interval_ms > 0)
@@ -477,15 +478,11 @@ static void end_orphan(struct checkpoint_coordinator *c, uint64_t token, int sta
 		if (o.token != token)
 			continue;
 		c->orphans[i] = c->orphans[--c->orphan_count];
+		struct deletion d = {.kind = DELETION_LOCATION,
+			.checkpoint_id = pending_checkpoint_id(o.pending),
+			.location = (char *)pending_checkpoint_location(o.pending)};
 		if (status == 0)
-			coordinator_delete(c,
-					&(struct deletion){
-							.kind = DELETION_LOCATION,
-							.checkpoint_id = pending_checkpoint_id(
-									o.pending),
-							.location = (char *)
-									pending_checkpoint_location(
-											o.pending) });
+			coordinator_delete(c, &d);
 		pending_checkpoint_release(o.pending);
 		return;
 	}

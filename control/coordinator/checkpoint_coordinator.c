@@ -247,7 +247,7 @@ static void queue_request(
 {
 	if (c->is_shutdown) { /* CO-8, whatever is in the pipeline */
 		coordinator_fail_unborn(c, r,
-				&(struct blame){ REASON_COORDINATOR_SHUTDOWN, .subtask = UINT32_MAX },
+				&(struct blame){REASON_COORDINATOR_SHUTDOWN, .subtask = UINT32_MAX},
 				now);
 		queued_request_destroy(r);
 		return;

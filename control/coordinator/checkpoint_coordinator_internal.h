@@ -18,10 +18,7 @@
 #include "control/coordinator/shared_state_registry.h"
 #include "dataplane/base/prng.h"
 
-enum {
-	EXPIRED_IDS_COUNT = 16,   /* section 3 */
-	CLIENT_IDS_COUNT = 1000,
-};
+enum { EXPIRED_IDS_COUNT = 16, CLIENT_IDS_COUNT = 1000 }; /* section 3 */
 
 #define NEVER_NS UINT64_MAX
 

@@ -35,7 +35,8 @@ struct checkpoint_properties {
 	enum savepoint_format format; /* of a savepoint */
 	bool is_forced;               /* ignores the limit of concurrent checkpoints (TR-3) */
 	bool is_unclaimed;            /* restored without being claimed (CM-1) */
-	bool discard_subsumed, discard_finished, discard_canceled, discard_failed, discard_suspended;
+	bool discard_subsumed, discard_finished, discard_canceled, discard_failed,
+			discard_suspended;
 };
 
 struct checkpoint_properties checkpoint_properties_checkpoint(

@@ -20,8 +20,8 @@ void queued_request_destroy(struct queued_request *r)
 	free(r);
 }
 
-void checkpoint_request_decider_create(
-		struct checkpoint_request_decider **out, uint32_t concurrent_max, uint32_t queue_max)
+void checkpoint_request_decider_create(struct checkpoint_request_decider **out,
+		uint32_t concurrent_max, uint32_t queue_max)
 {
 	struct checkpoint_request_decider *d = heap_zeroed(1, sizeof(*d));
 

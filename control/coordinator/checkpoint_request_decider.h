@@ -27,8 +27,8 @@ void queued_request_destroy(struct queued_request *r);
 
 struct checkpoint_request_decider;
 
-void checkpoint_request_decider_create(
-		struct checkpoint_request_decider **out, uint32_t concurrent_max, uint32_t queue_max);
+void checkpoint_request_decider_create(struct checkpoint_request_decider **out,
+		uint32_t concurrent_max, uint32_t queue_max);
 void checkpoint_request_decider_destroy(struct checkpoint_request_decider *d);
 
 /* RD-2: queues `r`.  Returns the request that must fail with TOO_MANY_CHECKPOINT_REQUESTS - `r` or

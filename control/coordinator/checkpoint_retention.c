@@ -89,8 +89,8 @@ static void ask_for_removal(struct checkpoint_coordinator *c, struct removal *r)
 	d->completed = r->completed;
 }
 
-static void start_removal(
-		struct checkpoint_coordinator *c, struct completed_checkpoint *completed, bool is_end)
+static void start_removal(struct checkpoint_coordinator *c, struct completed_checkpoint *completed,
+		bool is_end)
 {
 	c->removals = heap_resize(c->removals, c->removal_count + 1, sizeof(*c->removals));
 
@@ -221,7 +221,8 @@ static void restore_indexed(struct checkpoint_coordinator *c, int status)
 	struct checkpoint_decision *d = coordinator_decide(c, DECIDE_FAIL_JOB, 0);
 
 	d->reason = REASON_IO_EXCEPTION;
-	d->text = heap_print("adding the restored snapshot to the list of completed checkpoints: %s",
+	d->text = heap_print(
+			"adding the restored snapshot to the list of completed checkpoints: %s",
 			status < 0 ? strerror(-status) : "nobody can say whether it was written");
 }
 

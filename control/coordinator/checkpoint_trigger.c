@@ -294,8 +294,8 @@ void checkpoint_coordinator_on_location_prepared(struct checkpoint_coordinator *
 }
 
 /* True when the pipeline waits for this answer. */
-static bool take_answer(
-		struct checkpoint_coordinator *c, enum trigger_step step, uint32_t index, int64_t id)
+static bool take_answer(struct checkpoint_coordinator *c, enum trigger_step step, uint32_t index,
+		int64_t id)
 {
 	struct triggering *t = &c->triggering;
 	uint32_t count = step == STEP_HOOKS ? c->hook_count : c->coordinator_count;

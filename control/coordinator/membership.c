@@ -2,6 +2,7 @@
 
 #include "dataplane/base/check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void membership_init(struct membership *m, uint64_t timeout_ns)
@@ -21,7 +22,7 @@ uint32_t membership_add(struct membership *m, const char *id, uint64_t now_ns)
 		if (member->is_here)
 			continue;
 		*member = (struct member){.is_here = true, .heard_ns = now_ns};
-		strcpy(member->id, id);
+		snprintf(member->id, sizeof(member->id), "%s", id);
 		return i;
 	}
 	return MEMBER_NONE;
@@ -82,8 +83,9 @@ uint32_t membership_choose(const struct membership *m)
 	for (uint32_t i = 0; i < MEMBERS_COUNT_MAX; i++) {
 		const struct member *member = &m->members[i];
 
-		if (member->is_here && (best == MEMBER_NONE ||
-						      member->job_count < m->members[best].job_count))
+		if (member->is_here &&
+				(best == MEMBER_NONE ||
+						member->job_count < m->members[best].job_count))
 			best = i;
 	}
 	return best;

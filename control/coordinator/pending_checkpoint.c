@@ -44,7 +44,8 @@ void pending_checkpoint_create(struct pending_checkpoint **out,
 	p->coordinators_out = config->coordinator_count;
 	p->hooks_out = config->hook_count;
 	p->subtasks = heap_zeroed(plan->subtask_count, sizeof(*p->subtasks));
-	p->is_vertex_finished = heap_copy(plan->is_vertex_finished, plan->vertex_count, sizeof(bool));
+	p->is_vertex_finished =
+			heap_copy(plan->is_vertex_finished, plan->vertex_count, sizeof(bool));
 	p->coordinators = heap_zeroed(config->coordinator_count, sizeof(*p->coordinators));
 	p->hooks = heap_zeroed(config->hook_count, sizeof(*p->hooks));
 	*out = p;

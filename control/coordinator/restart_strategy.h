@@ -22,7 +22,7 @@ struct restart_config {
 	enum restart_kind kind;
 	uint64_t delay_ns;       /* of fixed-delay and failure-rate */
 	uint32_t attempts_max;   /* of fixed-delay, and of exponential-delay where 0 is no limit */
-	uint32_t failures_max;   /* of failure-rate: more than that in rate_interval_ns end the job */
+	uint32_t failures_max; /* of failure-rate: more than that in rate_interval_ns end the job */
 	uint64_t rate_interval_ns;
 	uint64_t initial_ns, max_ns, reset_ns; /* of exponential-delay */
 	double multiplier, jitter;             /* jitter 0.1: plus or minus a tenth */

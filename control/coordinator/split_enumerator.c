@@ -130,7 +130,7 @@ bool split_enumerator_next(
 		if (e->first < e->count)
 			snprintf(text, SPLIT_TEXT_BYTES, "FILE %s", e->paths[e->first++]);
 		else
-			strcpy(text, "NO-MORE");
+			snprintf(text, SPLIT_TEXT_BYTES, "NO-MORE");
 		return true;
 	}
 	return false;

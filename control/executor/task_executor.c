@@ -368,7 +368,7 @@ int task_executor_create(struct task_executor **out, const struct task_executor_
 	e->interval_ns = GATHER_MS * UINT64_C(1000000);
 	e->beat_at_ns = clock_monotonic_ns();
 	if (gethostname(e->host_name, sizeof(e->host_name) - 1) != 0)
-		strcpy(e->host_name, "?");
+		e->host_name[0] = '?';
 	int rc = report_sender_create(&e->reports, config->taskmanager);
 	if (rc == 0)
 		rc = loop_timer_create(&e->retry, config->loop, on_retry, e);

@@ -34,7 +34,8 @@ static uint32_t decision_count_max(uint32_t channel_count)
 	return 2 * channel_count + 4;
 }
 
-int barrier_handler_create(struct barrier_handler **out, const struct barrier_handler_config *config)
+int barrier_handler_create(
+		struct barrier_handler **out, const struct barrier_handler_config *config)
 {
 	uint32_t count = config->channel_count;
 	struct barrier_handler *h = calloc(1, sizeof(*h) + count * sizeof(h->channels[0]));

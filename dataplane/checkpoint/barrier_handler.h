@@ -48,7 +48,8 @@ struct barrier_handler_config {
 };
 
 /* 0 or -ENOMEM. */
-int barrier_handler_create(struct barrier_handler **out, const struct barrier_handler_config *config);
+int barrier_handler_create(
+		struct barrier_handler **out, const struct barrier_handler_config *config);
 void barrier_handler_destroy(struct barrier_handler *h);
 
 /* A barrier is in line on `channel`.  `is_rpc`: asked for by the coordinator instead (TK-4), so

@@ -288,7 +288,7 @@ static uint32_t reap(struct operator_files *f)
 	return count;
 }
 
-/* ---- going on --------------------------------------------------------------------------------- */
+/* ---- going on -------------------------------------------------------------------------------- */
 
 /* The other buffer becomes the one to write when this one is full, or is the last. */
 static void swap_buffers(struct file *file)
@@ -382,7 +382,7 @@ uint32_t operator_files_step(struct operator_files *f, uint64_t now_ns)
 	return work + f->inflight_count - before;
 }
 
-/* ---- what operators ask for ------------------------------------------------------------------- */
+/* ---- what operators ask for ------------------------------------------------------------------ */
 
 uint64_t operator_files_memory_bytes(void)
 {
@@ -492,7 +492,7 @@ bool operator_files_is_publishing(const struct operator_files *f)
 	return f->publish_first < f->publish_last;
 }
 
-/* ---- barriers --------------------------------------------------------------------------------- */
+/* ---- barriers -------------------------------------------------------------------------------- */
 
 void operator_files_barrier(struct operator_files *f, int64_t checkpoint_id)
 {
@@ -531,7 +531,7 @@ int operator_files_failure(const struct operator_files *f, const char **text)
 	return f->failure;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void operator_files_stop(struct operator_files *f)
 {

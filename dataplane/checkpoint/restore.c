@@ -88,8 +88,9 @@ static int read_range(struct range *r, void *room, size_t size, size_t *got, cha
 					(unsigned long long)(r->offset + at),
 					strerrordesc_np(errno));
 		if (n == 0)
-			return refuse(text, -EBADMSG, "%s: offset %llu: the file has become shorter",
-					r->path, (unsigned long long)(r->offset + at));
+			return refuse(text, -EBADMSG,
+					"%s: offset %llu: the file has become shorter", r->path,
+					(unsigned long long)(r->offset + at));
 		at += (size_t)n;
 	}
 	r->offset += want;
@@ -139,7 +140,7 @@ int restore_verify_handle(const char *directory, const struct state_handle *hand
 	return rc;
 }
 
-/* ---- keyed state ------------------------------------------------------------------------------ */
+/* ---- keyed state ----------------------------------------------------------------------------- */
 
 /* What a chunk at `bytes` needs to be whole; 0 when its head cannot be one. */
 static size_t chunk_bytes(const struct declared_state *s, const uint8_t *bytes)
@@ -177,13 +178,14 @@ static int refuse_chunk(const struct declared_state *s, const char *where, uint6
 		char *text)
 {
 	if (rc == -ENOSPC)
-		return refuse(text, rc, "state %s.%s: more entries than its capacity of %llu", s->uid,
-				s->name, (unsigned long long)s->capacity);
+		return refuse(text, rc, "state %s.%s: more entries than its capacity of %llu",
+				s->uid, s->name, (unsigned long long)s->capacity);
 	return refuse(text, rc, "%s: offset %llu: not a sequence of entries (state %s.%s)", where,
 			(unsigned long long)offset, s->uid, s->name);
 }
 
-static int put_keyed_inline(const struct declared_state *s, const struct state_handle *h, char *text)
+static int put_keyed_inline(
+		const struct declared_state *s, const struct state_handle *h, char *text)
 {
 	size_t used;
 	int rc = put_chunks(s, h->bytes, h->size, &used);
@@ -220,7 +222,7 @@ static int put_keyed_range(const struct declared_state *s, struct range *r, char
 	return rc;
 }
 
-/* ---- one state ---------------------------------------------------------------------------------- */
+/* ---- one state ------------------------------------------------------------------------------- */
 
 static const char *kind_name(enum weir_state_kind kind)
 {
@@ -237,16 +239,18 @@ static const char *kind_name(enum weir_state_kind kind)
 static int refuse_number(const struct state_handle *h, const char *what, uint32_t saved,
 		uint32_t declared, char *text)
 {
-	return refuse(text, -EINVAL, "operator %s, state %s: the checkpoint has %s %u, the operator "
-			"declares %u", h->uid, h->name, what, saved, declared);
+	return refuse(text, -EINVAL,
+			"operator %s, state %s: the checkpoint has %s %u, the operator declares %u",
+			h->uid, h->name, what, saved, declared);
 }
 
 static int check_declared(const struct task_state *t, const struct state_handle *h,
 		const struct declared_state *s, char *text)
 {
 	if (s->kind != h->kind)
-		return refuse(text, -EINVAL, "operator %s, state %s: %s in the checkpoint, %s as the "
-				"operator declares it", h->uid, h->name, kind_name(h->kind),
+		return refuse(text, -EINVAL,
+				"operator %s, state %s: %s in the checkpoint, %s as the operator "
+				"declares it", h->uid, h->name, kind_name(h->kind),
 				kind_name(s->kind));
 	if (s->version != h->version)
 		return refuse_number(h, "version", h->version, s->version, text);
@@ -321,8 +325,9 @@ int restore_states(const char *directory, const struct task_state *t,
 		int rc;
 
 		if (s == NULL)
-			return refuse(text, -EINVAL, "operator %s, state %s: in the checkpoint, but "
-					"vertex %s of the job declares no such state", h->uid,
+			return refuse(text, -EINVAL,
+					"operator %s, state %s: in the checkpoint, but vertex %s "
+					"of the job declares no such state", h->uid,
 					h->name, t->vertex_uid);
 		rc = check_declared(t, h, s, text);
 		if (rc == 0)

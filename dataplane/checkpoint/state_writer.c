@@ -24,7 +24,8 @@ enum {
 	PIECE_BYTES = KEYED_STATE_PIECE_BYTES, /* one write; also what one step may checksum */
 };
 
-static_assert((int)KEYED_STATE_ALIGN_BYTES == (int)STORE_ALIGN_BYTES, "pieces can be written direct");
+static_assert((int)KEYED_STATE_ALIGN_BYTES == (int)STORE_ALIGN_BYTES,
+		"pieces can be written direct");
 
 enum phase {
 	PHASE_IDLE,
@@ -230,7 +231,7 @@ int state_writer_begin(struct state_writer *w, int64_t checkpoint_id, const char
 	return 0;
 }
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* A tag is (part, request).  Requests that are not writes have no part. */
 static uint64_t tag_of(enum store_op op, uint32_t part)
@@ -310,7 +311,7 @@ static uint32_t reap(struct state_writer *w)
 	return count;
 }
 
-/* ---- parts ------------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* Takes the next piece of the current part; false: none is ready. */
 static bool take_piece(struct state_writer *w)
@@ -418,7 +419,7 @@ static uint32_t write_parts(struct state_writer *w, uint32_t block_budget)
 	return work;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void describe(struct state_writer *w)
 {

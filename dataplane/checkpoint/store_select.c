@@ -45,9 +45,11 @@ static void say_why_not(int rc, char why[STORE_WHY_BYTES])
 
 	if (disabled != 0)
 		snprintf(why, STORE_WHY_BYTES,
-				"io_uring is switched off: sysctl kernel.io_uring_disabled is %d (%s)",
-				disabled, disabled == 1 ? "for all but kernel.io_uring_group"
-							: "for everybody");
+				"io_uring is switched off: sysctl kernel.io_uring_disabled is %d "
+				"(%s)",
+				disabled,
+				disabled == 1 ? "for all but kernel.io_uring_group"
+					      : "for everybody");
 	else if (rc == -EPERM)
 		snprintf(why, STORE_WHY_BYTES, "io_uring is refused by a seccomp filter, as "
 				"container runtimes install it");

@@ -145,7 +145,7 @@ static void *work(void *context)
 	}
 }
 
-/* ---- the owner's side -------------------------------------------------------------------------- */
+/* ---- the owner's side ------------------------------------------------------------------------ */
 
 static int thread_submit(struct store *s, const struct store_request *request)
 {

@@ -57,7 +57,8 @@ struct flow_window {
 static int declare(const struct weir_setting *setting, struct weir_declaration *d,
 		char error[WEIR_ERROR_BYTES])
 {
-	static const char *const names[COUNTER_COUNT] = {"packets", "bytes", "rows", "late_records"};
+	static const char *const names[COUNTER_COUNT] = {
+			"packets", "bytes", "rows", "late_records"};
 
 	(void)error;
 	d->self_bytes = sizeof(struct flow_window);

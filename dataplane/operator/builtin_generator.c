@@ -25,7 +25,8 @@ static const struct weir_param params[PARAM_COUNT] = {
 		[RECORDS] = {"records", WEIR_INTEGER, "0", 0, INT64_MAX, NULL,
 				"how many, over all subtasks; 0 is endless"},
 		[RATE] = {"rate", WEIR_INTEGER, "0", 0, 1000000000000, NULL,
-				"records a second, over all subtasks; 0 is as fast as they are taken"},
+				"records a second, over all subtasks; 0 is as fast as they are "
+				"taken"},
 		[KEYS] = {"keys", WEIR_INTEGER, "16384", 1, INT64_C(1) << 40, NULL,
 				"keys are 0 .. keys - 1"},
 		[DISTRIBUTION] = {"distribution", WEIR_CHOICE, "uniform", 0, 0, "uniform|zipf",

@@ -26,8 +26,8 @@ static const struct weir_param params[PARAM_COUNT] = {
 				"a capture file, a directory of them, or a pattern such as *.pcap"},
 		[RATE] = {"rate", WEIR_INTEGER, "0", 0, 1000000000000, NULL,
 				"packets a second of each subtask; 0 is as fast as they are taken"},
-		[OUT_OF_ORDERNESS] = {"max-out-of-orderness", WEIR_DURATION, "1 s", 0, INT64_MAX / 2,
-				NULL,
+		[OUT_OF_ORDERNESS] = {"max-out-of-orderness", WEIR_DURATION, "1 s", 0,
+				INT64_MAX / 2, NULL,
 				"a packet further behind the newest one seen is late"},
 		[SNAP] = {"snap", WEIR_SIZE, "256", 64, 8192, NULL,
 				"bytes of each packet that are looked at"},
@@ -259,9 +259,9 @@ static void collect(struct pcap_source *s, struct weir_context *ctx, uint32_t co
 static void emit_watermark(struct pcap_source *s, struct weir_context *ctx)
 {
 	const struct position *p = s->position;
-	int64_t watermark = p->has_seen_time
-					    ? capture_watermark(p->highest_ns, s->out_of_orderness_ns)
-					    : WEIR_WATERMARK_NONE;
+	int64_t watermark =
+			p->has_seen_time ? capture_watermark(p->highest_ns, s->out_of_orderness_ns)
+					 : WEIR_WATERMARK_NONE;
 
 	if (watermark > s->watermark_ns) {
 		s->watermark_ns = watermark;

@@ -161,8 +161,8 @@ static void init_operator(struct chain *c, uint32_t index, struct layout *l)
 		.attempt_id = c->config.attempt_id,
 		.subtask_index = c->config.subtask_index,
 		.parallelism = c->config.parallelism,
-		.in_record_bytes = index == 0 ? 0
-					      : c->operators[index - 1].declaration.out_record_bytes,
+		.in_record_bytes = index == 0 ? 0 :
+				c->operators[index - 1].declaration.out_record_bytes,
 		.out_record_bytes = o->declaration.out_record_bytes,
 		.restored_checkpoint_id = c->config.restored_checkpoint_id,
 		.checkpointing = c->config.checkpointing,
@@ -581,7 +581,8 @@ void chain_visit_counters(struct chain *c,
 		const struct weir_context *ctx = &c->operators[i];
 		const uint64_t *counters = ctx->counters;
 
-		visit(context, ctx->info.uid, "records_in", read_whole(&counters[CHAIN_RECORDS_IN]));
+		visit(context, ctx->info.uid, "records_in",
+				read_whole(&counters[CHAIN_RECORDS_IN]));
 		visit(context, ctx->info.uid, "records_out",
 				read_whole(&counters[CHAIN_RECORDS_OUT]));
 		for (uint32_t k = 0; k < ctx->declaration.counter_count; k++)

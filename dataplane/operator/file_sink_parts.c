@@ -31,7 +31,7 @@ __attribute__((format(printf, 4, 5))) static int refuse(const char *path, int rc
 	return rc;
 }
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 void part_hidden_path(const struct part_owner *o, const struct part *p,
 		char path[PARTS_PATH_BYTES])
@@ -113,7 +113,7 @@ static bool is_hidden_of(const char *name, const struct part_owner *o)
 	return at != NULL && strcmp(at, hidden_end) == 0;
 }
 
-/* ---- the directory ---------------------------------------------------------------------------- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 static int sync_directory(const char *directory, char text[PARTS_TEXT_BYTES])
 {
@@ -259,6 +259,6 @@ int parts_make_directory(const char *path, char directory[PARTS_DIRECTORY_BYTES]
 	if (rc != 0)
 		return refuse(path, rc, text, "%s", strerror(-rc));
 	memset(directory, 0, PARTS_DIRECTORY_BYTES);
-	strcpy(directory, full);
+	memcpy(directory, full, strlen(full));
 	return 0;
 }

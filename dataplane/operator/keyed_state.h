@@ -38,7 +38,7 @@ struct keyed_state;
 
 struct keyed_state_config {
 	uint32_t key_bytes;            /* 1..KEY_BYTES_MAX; 8 is the fast case */
-	uint32_t value_bytes;          /* 1..KEYED_STATE_VALUE_BYTES_MAX; aligned to 8 in the table */
+	uint32_t value_bytes; /* 1..KEYED_STATE_VALUE_BYTES_MAX; aligned to 8 in the table */
 	uint32_t group_bytes;          /* at the front of the key decide its key group; 0: all */
 	uint64_t entry_count_max;      /* entries of this subtask, 1 or more */
 	uint32_t group_count;          /* key groups of the job, a power of two */

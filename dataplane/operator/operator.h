@@ -167,8 +167,8 @@ struct weir_services {
 
 	/* How many records collect will surely take now; at most WEIR batch size (512). */
 	uint32_t (*room)(struct weir_context *ctx);
-	/* Hands records to what comes next; returns how many were taken, from the front.  Taking all
-	 * is certain for a count up to room(). */
+	/* Hands records to what comes next; returns how many were taken, from the front.  Taking
+	 * all is certain for a count up to room(). */
 	uint32_t (*collect)(struct weir_context *ctx, const struct weir_batch *batch);
 	/* Sources: the watermark that holds behind what was collected so far.  Never goes back. */
 	void (*emit_watermark)(struct weir_context *ctx, int64_t watermark);
@@ -177,13 +177,15 @@ struct weir_services {
 	void *(*value)(struct weir_context *ctx, uint32_t state);
 	uint32_t (*list_count)(struct weir_context *ctx, uint32_t state);
 	void *(*list_at)(struct weir_context *ctx, uint32_t state, uint32_t index);
-	bool (*list_add)(struct weir_context *ctx, uint32_t state, const void *item); /* false: full */
-	void (*list_remove)(struct weir_context *ctx, uint32_t state, uint32_t index); /* keeps order */
+	bool (*list_add)(struct weir_context *ctx, uint32_t state,
+			const void *item); /* false: full */
+	void (*list_remove)(
+			struct weir_context *ctx, uint32_t state, uint32_t index); /* keeps order */
 
-	/* Keyed state.  put: finds or makes (zeroed) the entries of `count` (<= 512) keys that stand
-	 * `stride` bytes apart, and returns pointers to values that may be changed until the next
-	 * call.  false: the table is full, the task has been failed.  get: NULL for what is not
-	 * there; values must not be changed. */
+	/* Keyed state.  put: finds or makes (zeroed) the entries of `count` (<= 512) keys that
+	 * stand `stride` bytes apart, and returns pointers to values that may be changed until the
+	 * next call.  false: the table is full, the task has been failed.  get: NULL for what is
+	 * not there; values must not be changed. */
 	bool (*keyed_put)(struct weir_context *ctx, uint32_t state, const void *keys,
 			uint32_t stride, uint32_t count, void **values);
 	void (*keyed_get)(struct weir_context *ctx, uint32_t state, const void *keys,
@@ -199,19 +201,22 @@ struct weir_services {
 	uint64_t *(*counter)(struct weir_context *ctx, uint32_t index);
 
 	/* Files, written behind the operator's back.  open: a new file (it must not exist); only
-	 * queues the work; false: too many open (16).  write: takes all of up to WEIR_FILE_WRITE_MAX
-	 * bytes, or none and says false when the disk is behind; so a file never ends within a
-	 * record.  close: no more writes; the next checkpoint of this task is acknowledged only when
-	 * all bytes are durable.  publish: renames durably within one directory, after the closes and
-	 * in the order asked; false: too many under way; ends with file_done(tag).  When there is no
-	 * space, bytes are kept and tried again and checkpoints of the task fail meanwhile; any other
-	 * error of a write fails the task.  A failed publish is the operator's to judge. */
+	 * queues the work; false: too many open (16).  write: takes all of up to
+	 * WEIR_FILE_WRITE_MAX bytes, or none and says false when the disk is behind; so a file
+	 * never ends within a record.  close: no more writes; the next checkpoint of this task is
+	 * acknowledged only when all bytes are durable.  publish: renames durably within one
+	 * directory, after the closes and in the order asked; false: too many under way; ends with
+	 * file_done(tag).  When there is no space, bytes are kept and tried again and checkpoints
+	 * of the task fail meanwhile; any other error of a write fails the task.  A failed publish
+	 * is the operator's to judge. */
 	bool (*file_open)(struct weir_context *ctx, const char *path, weir_file *file);
-	bool (*file_write)(struct weir_context *ctx, weir_file file, const void *data, size_t bytes);
+	bool (*file_write)(
+			struct weir_context *ctx, weir_file file, const void *data, size_t bytes);
 	void (*file_close)(struct weir_context *ctx, weir_file file);
-	bool (*file_publish)(struct weir_context *ctx, const char *from, const char *to, uint64_t tag);
+	bool (*file_publish)(
+			struct weir_context *ctx, const char *from, const char *to, uint64_t tag);
 
-	/* A bounded queue of pointers from one thread of the operator's own to the operator.  create
+	/* A bounded queue of pointers from one thread of the operator's own to the operator. create
 	 * in open, destroy in close after the thread ended.  push false: full; pop NULL: empty. */
 	struct weir_queue *(*queue_create)(struct weir_context *ctx, uint32_t slots);
 	void (*queue_destroy)(struct weir_queue *queue);
@@ -275,12 +280,12 @@ struct weir_operator {
 	/* Optional: a publish ended; status 0 or -errno. */
 	void (*file_done)(void *self, struct weir_context *ctx, uint64_t tag, int status);
 
-	/* Optional: end of input, after the last watermark.  false: not done, call again.  Once it has
-	 * said true it is not called again, also not after a restore. */
+	/* Optional: end of input, after the last watermark.  false: not done, call again.  Once it
+	 * has said true it is not called again, also not after a restore. */
 	bool (*finish)(void *self, struct weir_context *ctx);
 
-	/* Optional: true while work of the operator's own is under way that the end of the task must
-	 * wait for (a publish). */
+	/* Optional: true while work of the operator's own is under way that the end of the task
+	 * must wait for (a publish). */
 	bool (*is_busy)(void *self, struct weir_context *ctx);
 
 	/* Optional: frees what open took.  Must end threads of its own. */

@@ -2,7 +2,8 @@
 
 static const uint64_t second_ns = 1000000000;
 
-/* When record number `index` is due, rounded up so that by then it counts as due.  Sums stay small because pacer_allow moves `since_ns`. */
+/* When record number `index` is due, rounded up so that by then it counts as due.  Sums stay small
+ * because pacer_allow moves `since_ns`. */
 static uint64_t due_ns(const struct pacer *p, uint64_t index)
 {
 	return p->since_ns +

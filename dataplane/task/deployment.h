@@ -48,7 +48,7 @@ struct deployment {
 	uint32_t channel_credit_count;   /* buffers a receiver grants, taskmanager.network... */
 	uint32_t channel_queue_count;    /* buffers in the sender's output queue */
 	uint64_t buffer_timeout_ns;      /* execution.buffer-timeout */
-	bool checkpointing;              /* an interval is configured, or checkpoints can be asked for */
+	bool checkpointing; /* an interval is configured, or checkpoints can be asked for */
 	uint32_t max_concurrent_checkpoints; /* 1..CHECKPOINTS_IN_FLIGHT_MAX */
 	uint32_t state_inline_bytes_max; /* execution.checkpointing.data-inline-threshold */
 	const char *checkpoint_dir;      /* <dir>/<job id>; chk-<id>/ are made by the coordinator */

@@ -196,7 +196,8 @@ static int plan_task(struct task_group *g, uint32_t index, uint64_t *bytes,
 	uint64_t writer_bytes = state_writer_memory_bytes(&writer);
 	if (writer_bytes == 0) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"vertex %s: its states cannot be written: too many, or names too long",
+				"vertex %s: its states cannot be written: too many, or names too "
+				"long",
 				vertex_of(g, t)->uid);
 		return -EINVAL;
 	}
@@ -292,7 +293,8 @@ static int restore_task(struct task_group *g, uint32_t index, char error[TASKMAN
 	task_state_free(state);
 	if (status != 0)
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"restore of %s subtask %u from checkpoint %" PRId64 " refused: %.380s",
+				"restore of %s subtask %u from checkpoint %" PRId64
+				" refused: %.380s",
 				vertex_of(g, t)->uid, t->subtask_index, d->restored_checkpoint_id,
 				text);
 	return status;

@@ -91,7 +91,8 @@ int task_group_build_channels(struct task_group *g, char error[TASKMANAGER_ERROR
 			int status = ring_channel_create(&e->at[k], &config);
 			if (status != 0) {
 				snprintf(error, TASKMANAGER_ERROR_BYTES,
-						"a channel was not made: %s (a channel has 2 or more "
+						"a channel was not made: %s (a channel has 2 or "
+						"more "
 						"buffers to send, 1 or more of credit, %d in all)",
 						strerror(-status), CHANNEL_BUFFERS_MAX);
 				return status;
@@ -179,10 +180,12 @@ int task_group_build_gates(
 			status = build_input(g, t, e);
 		if (status != 0) {
 			snprintf(error, TASKMANAGER_ERROR_BYTES,
-					"edge %s -> %s: its gates were not made: %s (records must fit "
+					"edge %s -> %s: its gates were not made: %s (records must "
+					"fit "
 					"the buffers, taskmanager.memory.segment-size)",
 					g->config.deployment->vertices[e->from].uid,
-					g->config.deployment->vertices[e->to].uid, strerror(-status));
+					g->config.deployment->vertices[e->to].uid,
+					strerror(-status));
 			return status;
 		}
 	}
@@ -194,7 +197,8 @@ void task_group_destroy_channels(struct task_group *g)
 	for (uint32_t i = 0; i < g->edge_count && g->edges != NULL; i++) {
 		struct edge_channels *e = &g->edges[i];
 
-		for (uint32_t k = 0; e->at != NULL && k < e->producer_count * e->consumer_count; k++)
+		for (uint32_t k = 0; e->at != NULL && k < e->producer_count * e->consumer_count;
+				k++)
 			ring_channel_destroy(e->at[k]);
 		free(e->at);
 	}

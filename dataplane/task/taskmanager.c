@@ -75,8 +75,8 @@ int taskmanager_start(struct taskmanager *tm, char error[TASKMANAGER_ERROR_BYTES
 		int status = rte_eal_remote_launch(worker_run, tm->workers[i], lcore);
 
 		if (status != 0) {
-			snprintf(error, TASKMANAGER_ERROR_BYTES, "lcore %u did not start: %s", lcore,
-					strerror(-status));
+			snprintf(error, TASKMANAGER_ERROR_BYTES, "lcore %u did not start: %s",
+					lcore, strerror(-status));
 			return status;
 		}
 	}
@@ -194,7 +194,8 @@ static int check_fit(struct taskmanager *tm, const struct task_group_need *need,
 
 	if (need->buffer_count > tm->config.pool_count - used) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"the job's channels need %llu buffers, this TaskManager has %llu free of "
+				"the job's channels need %llu buffers, this TaskManager has %llu "
+				"free of "
 				"%u; raise taskmanager.memory.network.size or lower parallelism",
 				(unsigned long long)need->buffer_count,
 				(unsigned long long)(tm->config.pool_count - used),
@@ -204,8 +205,10 @@ static int check_fit(struct taskmanager *tm, const struct task_group_need *need,
 	*memory = find_memory(tm, need->state_bytes);
 	if (*memory == NULL) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"the job's state needs %llu MiB in one piece, this TaskManager has %llu "
-				"MiB for all jobs; raise taskmanager.memory.managed.size or lower the "
+				"the job's state needs %llu MiB in one piece, this TaskManager has "
+				"%llu "
+				"MiB for all jobs; raise taskmanager.memory.managed.size or lower "
+				"the "
 				"capacities of its operators",
 				(unsigned long long)(need->state_bytes >> 20) + 1,
 				(unsigned long long)(tm->config.state_bytes >> 20));
@@ -230,7 +233,8 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 
 	free_finished_groups(tm);
 	if (tm->group_count == GROUPS_COUNT_MAX) {
-		snprintf(error, TASKMANAGER_ERROR_BYTES, "%d jobs run here already", GROUPS_COUNT_MAX);
+		snprintf(error, TASKMANAGER_ERROR_BYTES, "%d jobs run here already",
+				GROUPS_COUNT_MAX);
 		return -EBUSY;
 	}
 	snprintf(error, TASKMANAGER_ERROR_BYTES, "no memory to plan the tasks");

@@ -1,7 +1,7 @@
-"""What end-to-end tests stand on: real processes of a build, a directory of their own, bounded time.
+"""What end-to-end tests stand on: real processes, a directory of their own, bounded time.
 
-A test is a file NAME_test.py beside this one with a sentence as its docstring and `test(w)`, where `w`
-is a World.  It ends by returning, by raising Failed, or by raising Skip with a reason.
+A test is a file NAME_test.py beside this one with a sentence as its docstring and `test(w)`, where
+`w` is a World.  It ends by returning, by raising Failed, or by raising Skip with a reason.
 """
 
 import glob

@@ -515,7 +515,8 @@ static bool assert_restored(struct world *w, const struct scenario_line *l)
 	char text[32] = "none";
 
 	if (!scenario_count(w->s, l, 2, 2) ||
-			(!is_none(l, 1) && !scenario_number(w->s, l->words[1], 0, INT64_MAX - 1, &id)))
+			(!is_none(l, 1) &&
+					!scenario_number(w->s, l->words[1], 0, INT64_MAX - 1, &id)))
 		return false;
 	if (w->restored_id != 0)
 		snprintf(text, sizeof(text), "%lld", (long long)w->restored_id);

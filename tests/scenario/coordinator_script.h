@@ -17,7 +17,8 @@ bool coordinator_assertion(void *world, const struct scenario_line *l);
 bool coordinator_end(void *world);
 
 /* "src.1", and "src.1@2" when `attempt` is not NULL. */
-bool script_subtask(struct world *w, const char *word, uint32_t *subtask, struct attempt_id *attempt);
+bool script_subtask(
+		struct world *w, const char *word, uint32_t *subtask, struct attempt_id *attempt);
 /* Adds "src.0" or "src.0..2" to a set by subtask. */
 bool script_subtasks(struct world *w, const char *word, bool *set);
 bool script_id(struct world *w, const char *word, int64_t *id);

@@ -93,7 +93,8 @@ static bool split_attempt(struct world *w, char *word, int64_t *number)
 	return scenario_number(w->s, at + 1, 0, UINT32_MAX, number);
 }
 
-bool script_subtask(struct world *w, const char *word, uint32_t *subtask, struct attempt_id *attempt)
+bool script_subtask(
+		struct world *w, const char *word, uint32_t *subtask, struct attempt_id *attempt)
 {
 	char *copy = heap_text(word);
 	int64_t number, first, last;

@@ -70,7 +70,8 @@ static void split_line(struct script *script, char *line, uint32_t number)
 	char *save = NULL;
 
 	line[strcspn(line, "#")] = '\0';
-	for (char *w = strtok_r(line, " \t\r", &save); w != NULL; w = strtok_r(NULL, " \t\r", &save)) {
+	for (char *w = strtok_r(line, " \t\r", &save); w != NULL;
+			w = strtok_r(NULL, " \t\r", &save)) {
 		st.line.words = grow(
 				st.line.words, st.line.word_count + 1, sizeof(*st.line.words));
 		st.line.words[st.line.word_count++] = w;

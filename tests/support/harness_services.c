@@ -271,7 +271,8 @@ void harness_files_forget(struct harness *h)
 	}
 }
 
-/* ---- queues and events ------------------------------------------------------------------------ */
+/* ---- queues and events ------------------------------------------------------------------------
+ */
 
 struct weir_queue {
 	uint32_t slots;

@@ -39,7 +39,8 @@ int64_t capture_watermark(int64_t highest_ns, int64_t out_of_orderness_ns)
 	return highest_ns - out_of_orderness_ns;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------
+ */
 
 /* Waits; false: the end has come. */
 static bool wait_for(struct capture_reader *r, sem_t *s)
@@ -196,7 +197,8 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* ---- the owner -------------------------------------------------------------------------------- */
+/* ---- the owner --------------------------------------------------------------------------------
+ */
 
 static int start_thread(struct capture_reader *r)
 {

@@ -94,7 +94,8 @@ Test(restart_strategy, exponential_delay_begins_again_after_a_long_quiet)
 	restart_strategy_on_failure(&s, middle, &delay, 10 * second);
 	cr_assert(is_near(delay, 3 * second / 2));
 	restart_strategy_on_failure(&s, middle, &delay, 3600 * second);
-	cr_assert(is_near(delay, 9 * second / 4), "an hour since the failure, not since the restart");
+	cr_assert(is_near(delay, 9 * second / 4),
+			"an hour since the failure, not since the restart");
 	restart_strategy_on_failure(&s, middle, &delay, 7210 * second);
 	cr_assert(is_near(delay, second));
 }

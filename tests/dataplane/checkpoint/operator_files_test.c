@@ -274,9 +274,12 @@ Test(operator_files, publishes_in_order_and_only_what_is_durable)
 
 	write_all(file, "one", 3);
 	operator_files_close(files, file);
-	cr_assert(operator_files_publish(files, 7, in_directory("tmp-1"), in_directory("part-1"), 41));
-	cr_assert(operator_files_publish(files, 8, in_directory("none"), in_directory("part-2"), 42));
-	cr_assert(operator_files_publish(files, 7, in_directory("part-1"), in_directory("part-3"), 43));
+	cr_assert(operator_files_publish(
+			files, 7, in_directory("tmp-1"), in_directory("part-1"), 41));
+	cr_assert(operator_files_publish(
+			files, 8, in_directory("none"), in_directory("part-2"), 42));
+	cr_assert(operator_files_publish(
+			files, 7, in_directory("part-1"), in_directory("part-3"), 43));
 	cr_assert(operator_files_is_publishing(files));
 	done = await_publish();
 	cr_assert_eq(done.tag, 41);

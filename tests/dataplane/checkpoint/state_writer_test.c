@@ -637,7 +637,8 @@ Test(state_writer, restore_refuses_bytes_that_are_no_entries)
 	memcpy(handles, t->handles, sizeof(handles));
 	handles[4].bytes = bytes;
 	t->handles = handles;
-	refused(t, -EBADMSG, "inline bytes: offset 0: not a sequence of entries (state count.small)");
+	refused(t, -EBADMSG,
+			"inline bytes: offset 0: not a sequence of entries (state count.small)");
 	free(bytes);
 	world_free(&fresh);
 	task_state_free(t);

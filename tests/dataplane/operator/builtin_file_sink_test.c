@@ -63,7 +63,8 @@ static struct harness_snapshot *barrier(struct harness *h, int64_t id)
 	return harness_save(h, id);
 }
 
-/* ---- what is in the directory ------------------------------------------------------------------ */
+/* ---- what is in the directory ------------------------------------------------------------------
+ */
 
 static uint32_t count_files(const char *path, const char *start)
 {
@@ -118,7 +119,8 @@ static void expect_visible(uint32_t headers, uint32_t last)
 		cr_expect_eq(seen[key], key <= last, "key %u is there %u times", key, seen[key]);
 }
 
-/* ---- life of a part ----------------------------------------------------------------------------- */
+/* ---- life of a part -----------------------------------------------------------------------------
+ */
 
 Test(file_sink, a_part_becomes_visible_when_its_checkpoint_completes)
 {
@@ -229,7 +231,8 @@ Test(file_sink, without_checkpoints_all_rows_are_one_part_at_the_end)
 	harness_destroy(h);
 }
 
-/* ---- a slow or full disk ----------------------------------------------------------------------- */
+/* ---- a slow or full disk -----------------------------------------------------------------------
+ */
 
 Test(file_sink, rows_a_slow_disk_does_not_take_come_again_and_no_line_is_torn)
 {
@@ -245,7 +248,8 @@ Test(file_sink, rows_a_slow_disk_does_not_take_come_again_and_no_line_is_torn)
 	harness_snapshot_free(barrier(h, 1)); /* in the middle of being stuck */
 	while (done < 512) {
 		harness_set_disk(h, 30 * (refused % 40));
-		uint32_t taken = harness_process(h, batch + done, 512 - done < 40 ? 512 - done : 40);
+		uint32_t taken =
+				harness_process(h, batch + done, 512 - done < 40 ? 512 - done : 40);
 
 		refused += taken == 0;
 		done += taken;
@@ -316,7 +320,8 @@ Test(file_sink, when_no_checkpoint_completes_the_stream_waits_and_the_task_does_
 	harness_destroy(h);
 }
 
-/* ---- crashes ------------------------------------------------------------------------------------ */
+/* ---- crashes ------------------------------------------------------------------------------------
+ */
 
 /* The rows of checkpoint 1 are 1..10, then 11..20 follow.  After the crash the task is restored
  * from `s`, which holds the first ten, gets the rest again, and all is there once. */
@@ -464,7 +469,8 @@ Test(file_sink, a_restore_into_another_directory_commits_where_the_parts_were_wr
 	harness_destroy(h);
 }
 
-/* ---- other runs --------------------------------------------------------------------------------- */
+/* ---- other runs ---------------------------------------------------------------------------------
+ */
 
 Test(file_sink, a_new_run_does_not_mix_with_the_output_of_an_older_one)
 {
@@ -511,7 +517,8 @@ Test(file_sink, a_directory_that_cannot_be_written_fails_when_opened)
 	harness_destroy(h);
 }
 
-/* ---- withdrawing ------------------------------------------------------------------------------- */
+/* ---- withdrawing -------------------------------------------------------------------------------
+ */
 
 static uint32_t told;
 

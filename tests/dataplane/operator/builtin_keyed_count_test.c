@@ -37,7 +37,8 @@ static void expect_counts(const struct harness *h, uint64_t *seen)
 {
 	uint32_t count;
 	const struct counted_record *r =
-			(const struct counted_record *)(const void *)harness_output(h, &count, NULL);
+			(const struct counted_record *)(const void *)harness_output(
+					h, &count, NULL);
 
 	for (uint32_t i = 0; i < count; i++) {
 		cr_assert_lt(r[i].key, KEYS);
@@ -75,7 +76,8 @@ Test(keyed_count, a_batch_larger_than_one_lookup_is_counted_whole)
 	cr_expect_eq(harness_process(h, batch, 512), 512);
 	harness_finish_all(h);
 	const struct counted_record *r =
-			(const struct counted_record *)(const void *)harness_output(h, &count, NULL);
+			(const struct counted_record *)(const void *)harness_output(
+					h, &count, NULL);
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < count; i++)
 		sum += r[i].value;

@@ -163,7 +163,8 @@ Test(pcap_source, packets_are_cut_to_the_snap_and_keep_their_length)
 	harness_destroy(h);
 }
 
-/* ---- position --------------------------------------------------------------------------------- */
+/* ---- position ---------------------------------------------------------------------------------
+ */
 
 static void expect_rest_after(enum capture_format format, uint32_t taken)
 {
@@ -308,7 +309,8 @@ Test(pcap_source, a_request_that_was_not_answered_is_made_again_after_a_restore)
 	harness_destroy(second);
 }
 
-/* ---- time ------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------
+ */
 
 Test(pcap_source, the_watermark_follows_the_records_and_never_goes_back)
 {
@@ -385,7 +387,8 @@ Test(pcap_source, a_rate_is_kept_by_not_before)
 	harness_destroy(h);
 }
 
-/* ---- bad files -------------------------------------------------------------------------------- */
+/* ---- bad files --------------------------------------------------------------------------------
+ */
 
 Test(pcap_source, a_capture_that_is_cut_counts_up_to_the_cut)
 {
@@ -483,7 +486,8 @@ Test(pcap_source, an_event_nobody_should_send_fails_the_task)
 	}
 }
 
-/* ---- the reader ------------------------------------------------------------------------------- */
+/* ---- the reader -------------------------------------------------------------------------------
+ */
 
 Test(pcap_source, it_ends_at_once_while_the_reader_waits_for_room, .timeout = 10)
 {

@@ -42,7 +42,8 @@ static void run_file(struct flow_pipeline *p, const char *file)
 	cr_assert_null(harness_error(p->window), "%s", harness_error(p->window));
 }
 
-/* ---- against tshark --------------------------------------------------------------------------- */
+/* ---- against tshark ---------------------------------------------------------------------------
+ */
 
 enum { PAIRS_MAX = 4096, TEXT_BYTES = 128 };
 
@@ -159,7 +160,8 @@ Test(flow_metering, packets_and_bytes_by_address_pair_equal_those_of_tshark, .ti
 	globfree(&found);
 }
 
-/* ---- exactness -------------------------------------------------------------------------------- */
+/* ---- exactness --------------------------------------------------------------------------------
+ */
 
 Test(flow_metering, packets_in_the_output_and_unparsed_ones_are_the_frames_read)
 {
@@ -240,7 +242,8 @@ Test(flow_metering, rows_are_the_same_after_a_kill_at_any_packet, .timeout = 120
 	expect_exact(&(struct flow_pipeline_config){.files = many});
 }
 
-/* ---- time ------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------
+ */
 
 /* A minute, an hour back for another minute, then on from the first. */
 static void write_jump(const char *path)
@@ -255,7 +258,8 @@ static void write_jump(const char *path)
 
 		frame_ether(&f, 0x0800);
 		frame_ip4_udp(&f);
-		capture_writer_add(&w, start_ns + i * second_ns - shift_ns, f.bytes, f.size, f.size);
+		capture_writer_add(
+				&w, start_ns + i * second_ns - shift_ns, f.bytes, f.size, f.size);
 	}
 	capture_writer_close(&w);
 }

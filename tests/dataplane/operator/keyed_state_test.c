@@ -302,7 +302,8 @@ static void count_the_free_key(uint64_t other_count)
 	struct keyed_state *s = create(&config, &memory);
 
 	for (uint64_t n = 0; n < other_count; n++) {
-		uint64_t other = other_count * 1000 + n; /* each time another pattern of free slots */
+		uint64_t other = other_count * 1000 +
+				 n; /* each time another pattern of free slots */
 
 		cr_assert(keyed_state_put_batch(s, &other, 8, 1, &value));
 	}
@@ -380,7 +381,10 @@ Test(keyed_state, refuses_chunks_that_are_none)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
 		.entry_count_max = 2, .group_count = 1, .groups = {0, 0}};
-	struct { uint32_t head[2]; uint64_t entries[3][2]; } chunk = {{0, 2}, {{1, 1}, {1, 2}, {3, 3}}};
+	struct {
+		uint32_t head[2];
+		uint64_t entries[3][2];
+	} chunk = {{0, 2}, {{1, 1}, {1, 2}, {3, 3}}};
 	const uint8_t *bytes = (const uint8_t *)&chunk;
 	void *memory;
 	struct keyed_state *s = create(&config, &memory);

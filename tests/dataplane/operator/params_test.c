@@ -105,9 +105,7 @@ Test(params, an_unknown_name_is_refused_with_a_guess_or_all_names)
 	expect_refused("cuont", "1", "cuont: generator has no such parameter; did you mean count?");
 	expect_refused("colour", "1",
 			"colour: generator has no such parameter; expected one of path, count, "
-			"skew, "
-			"follow, "
-			"size, part-bytes, keys");
+			"skew, follow, size, part-bytes, keys");
 }
 
 Test(params, a_name_given_twice_is_refused)

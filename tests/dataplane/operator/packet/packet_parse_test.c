@@ -194,7 +194,8 @@ Test(packet_parse, an_unknown_link_type_is_a_reason_of_its_own)
 	expect_reason(DLT_IEEE802_11, PACKET_UNSUPPORTED_LINK_TYPE);
 }
 
-/* ---- what is stepped over --------------------------------------------------------------------- */
+/* ---- what is stepped over ---------------------------------------------------------------------
+ */
 
 Test(packet_parse, stacks_of_vlan_tags_are_stepped_over)
 {
