@@ -1,0 +1,174 @@
+#include "control/coordinator/checkpoint_stats.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+struct rig {
+	struct execution_graph *graph;
+	struct checkpoint_plan *plan;
+	struct checkpoint_stats *s;
+};
+
+static const struct checkpoint_properties checkpoint = { .kind = KIND_CHECKPOINT };
+static const struct checkpoint_properties savepoint = { .kind = KIND_SAVEPOINT };
+
+/* src(3), of which src.0 has finished. */
+static void rig_open(struct rig *r, uint32_t history_max)
+{
+	static const struct execution_vertex vertex = { "src", 3, false };
+	uint32_t culprit;
+
+	cr_assert(eq(int, execution_graph_create(&r->graph, &vertex, 1, NULL, 0), 0));
+	execution_graph_set_state(r->graph, 0, EXECUTION_FINISHED);
+	execution_graph_set_state(r->graph, 1, EXECUTION_RUNNING);
+	execution_graph_set_state(r->graph, 2, EXECUTION_RUNNING);
+	cr_assert(eq(int, checkpoint_plan_calculate(&r->plan, r->graph, true, &culprit), 0));
+	checkpoint_stats_create(&r->s, r->graph, history_max);
+}
+
+static void rig_close(struct rig *r)
+{
+	checkpoint_stats_destroy(r->s);
+	checkpoint_plan_release(r->plan);
+	execution_graph_destroy(r->graph);
+}
+
+static struct acknowledgement ack(int64_t id, uint32_t subtask)
+{
+	return (struct acknowledgement){
+		.subtask = subtask,
+		.checkpoint_id = id,
+		.metrics = { .checkpointed_bytes = 10, .state_bytes = 100, .processed_bytes = 3,
+				.persisted_bytes = 1, .sync_ms = 4, .async_ms = 5,
+				.alignment_ns = 6, .start_delay_ns = 7 },
+	};
+}
+
+static void complete(struct rig *r, int64_t id, int64_t at_ms)
+{
+	struct acknowledgement first = ack(id, 1);
+	struct acknowledgement second = ack(id, 2);
+
+	checkpoint_stats_on_pending(r->s, id, &checkpoint, r->plan, at_ms);
+	checkpoint_stats_on_acknowledge(r->s, &first, at_ms + 10);
+	checkpoint_stats_on_acknowledge(r->s, &second, at_ms + 30);
+	checkpoint_stats_on_completed(r->s, id, "there", at_ms + 35);
+}
+
+Test(checkpoint_stats, a_completed_checkpoint_has_sums_times_and_its_subtasks)
+{
+	struct rig r;
+
+	rig_open(&r, 10);
+	complete(&r, 1, 1000);
+
+	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
+
+	cr_assert(eq(int, (int)c->status, CHECKPOINT_COMPLETED));
+	cr_assert(eq(u32, c->planned_count, 3));
+	cr_assert(eq(u32, c->acknowledged_count, 3)); /* the finished one at once */
+	cr_assert(c->subtasks[0].is_finished);
+	cr_assert(eq(i64, c->subtasks[0].ack_ms, 1000));
+	cr_assert(eq(i64, c->subtasks[1].ack_ms, 1010));
+	cr_assert(eq(i64, c->subtasks[2].metrics.sync_ms, 4));
+	cr_assert(eq(u32, c->latest_subtask, 2));
+	cr_assert(eq(i64, c->state_bytes, 200));
+	cr_assert(eq(i64, c->checkpointed_bytes, 20));
+	cr_assert(eq(i64, c->processed_bytes, 6));
+	cr_assert(eq(i64, c->persisted_bytes, 2));
+	cr_assert(eq(i64, checkpoint_record_duration_ms(c), 30));
+	cr_assert(eq(str, c->location, "there"));
+	cr_assert(eq(ptr, (void *)checkpoint_stats_latest_completed(r.s), (void *)c));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, counts_and_summaries_are_of_all_that_ever_were)
+{
+	struct rig r;
+
+	rig_open(&r, 2);
+	for (int64_t id = 1; id <= 5; id++)
+		complete(&r, id, 1000 * id);
+	checkpoint_stats_on_pending(r.s, 6, &checkpoint, r.plan, 9000);
+	checkpoint_stats_on_failed(r.s, 6,
+			&(struct checkpoint_blame){ .reason = REASON_EXPIRED,
+					.subtask = UINT32_MAX },
+			9500);
+	checkpoint_stats_on_failed_unborn(r.s);
+	checkpoint_stats_on_pending(r.s, 7, &checkpoint, r.plan, 9600);
+
+	struct checkpoint_counts n = checkpoint_stats_counts(r.s);
+
+	cr_assert(eq(u64, n.total, 8));
+	cr_assert(eq(u64, n.completed, 5));
+	cr_assert(eq(u64, n.failed, 2));
+	cr_assert(eq(u64, n.in_progress, 1));
+	cr_assert(eq(u64, checkpoint_stats_summary(r.s, SUMMARY_DURATION_MS)->count, 5));
+	cr_assert(eq(i64, checkpoint_stats_summary(r.s, SUMMARY_DURATION_MS)->max, 30));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, the_history_is_newest_first_and_never_drops_what_is_in_progress)
+{
+	struct rig r;
+
+	rig_open(&r, 2);
+	checkpoint_stats_on_pending(r.s, 1, &savepoint, r.plan, 10);
+	complete(&r, 2, 1000);
+	complete(&r, 3, 2000);
+	cr_assert(eq(i64, checkpoint_stats_history(r.s, 0)->id, 3));
+	cr_assert(eq(i64, checkpoint_stats_history(r.s, 1)->id, 1));
+	cr_assert(eq(ptr, (void *)checkpoint_stats_history(r.s, 2), NULL));
+	checkpoint_stats_on_completed(r.s, 1, "sp", 3000);
+	cr_assert(eq(i64, checkpoint_stats_latest_savepoint(r.s)->id, 1));
+	cr_assert(eq(i64, checkpoint_stats_latest_completed(r.s)->id, 3));
+	complete(&r, 4, 4000);
+	complete(&r, 5, 5000);
+	/* The latest of a kind outlives the history. */
+	cr_assert(eq(ptr, (void *)checkpoint_stats_find(r.s, 1), NULL));
+	cr_assert(eq(i64, checkpoint_stats_latest_savepoint(r.s)->id, 1));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, metrics_of_a_subtask_that_did_not_finish_show_as_aborted)
+{
+	struct rig r;
+	struct acknowledgement first = ack(1, 1);
+	struct acknowledgement late = ack(1, 2);
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
+	checkpoint_stats_on_acknowledge(r.s, &first, 110);
+	checkpoint_stats_on_failed(r.s, 1,
+			&(struct checkpoint_blame){ .reason = REASON_DECLINED,
+					.subtask = UINT32_MAX },
+			200);
+	checkpoint_stats_on_incomplete(r.s, &late, 300);
+	first.metrics.sync_ms = 99;
+	checkpoint_stats_on_incomplete(r.s, &first, 310);
+
+	const struct checkpoint_record *c = checkpoint_stats_latest_failed(r.s);
+
+	cr_assert(not(c->subtasks[1].is_aborted));
+	cr_assert(eq(i64, c->subtasks[1].metrics.sync_ms, 4));
+	cr_assert(c->subtasks[2].is_aborted);
+	cr_assert(eq(i64, c->subtasks[2].ack_ms, 300));
+	cr_assert(eq(u32, c->acknowledged_count, 2));
+	cr_assert(eq(i64, checkpoint_record_duration_ms(c), 100));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, each_checkpoint_ends_once)
+{
+	struct rig r;
+
+	rig_open(&r, 10);
+	complete(&r, 1, 100);
+	checkpoint_stats_on_failed(r.s, 1,
+			&(struct checkpoint_blame){ .reason = REASON_DECLINED }, 200);
+	checkpoint_stats_on_completed(r.s, 1, "there", 300);
+	cr_assert(eq(u64, checkpoint_stats_counts(r.s).completed, 1));
+	cr_assert(eq(u64, checkpoint_stats_counts(r.s).failed, 0));
+	cr_assert(eq(u64, checkpoint_stats_counts(r.s).in_progress, 0));
+	rig_close(&r);
+}
