@@ -3,6 +3,7 @@
 #include "control/cli/config_command.h"
 #include "control/cli/doctor.h"
 #include "control/cli/exit_codes.h"
+#include "control/cli/inspect.h"
 #include "control/cli/job_commands.h"
 #include "control/cli/plan_command.h"
 #include "control/cli/run_command.h"
@@ -24,6 +25,7 @@ static const struct command commands[] = {
 	{"checkpoint", checkpoint_command, "take a checkpoint of a job now"},
 	{"stop", stop_command, "take a last checkpoint of a job and end it"},
 	{"cancel", cancel_command, "end a job at once"},
+	{"inspect", inspect_command, "read a checkpoint and verify every byte of it"},
 	{"doctor", doctor_command, "show what this host lacks, and what mends it"},
 	{"config", config_command, "show every config key and its value"},
 };

@@ -1,0 +1,80 @@
+#include "control/cli/inspect.h"
+
+#include "control/cli/exit_codes.h"
+#include "control/cli/inspect_print.h"
+#include "control/cli/inspect_report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { OPTION_JSON = 0x2000, OPTION_HELP };
+
+static const char help[] =
+		"weir inspect PATH [options]: read a checkpoint or savepoint and verify every byte of it\n"
+		"\n"
+		"PATH is its directory or the file _metadata in it.\n"
+		"\n"
+		"  --json          one JSON object\n"
+		"\n"
+		"Examples:\n"
+		"  weir inspect checkpoints/6fbe0c1d2d4f4a0b8c5e3f2a1b0c9d8e/chk-17\n"
+		"  weir inspect chk-17/_metadata --json\n"
+		"\n"
+		"Ends with 0 when the checkpoint is whole, 5 when it is damaged or none.\n";
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "weir inspect: %s\nTry: weir inspect --help\n", what);
+	return WEIR_EXIT_USAGE;
+}
+
+/* The metadata itself cannot be read. */
+static int refuse(const char *path, int status, const char *text, bool json)
+{
+	fprintf(stderr, "weir inspect: %s\n", text);
+	if (json && !inspect_print_json_error(path, text, stdout))
+		return WEIR_EXIT_FAILURE;
+	return status == -ENOMEM ? WEIR_EXIT_FAILURE : WEIR_EXIT_RESTORE_REFUSED;
+}
+
+static int inspect(const char *path, bool json)
+{
+	char text[METADATA_TEXT_BYTES];
+	struct inspect_report *r;
+	bool is_printed, is_whole;
+	int rc = inspect_report_create(&r, path, text);
+
+	if (rc != 0)
+		return refuse(path, rc, text, json);
+	is_printed = json ? inspect_print_json(r, stdout) : inspect_print_table(r, stdout);
+	is_whole = r->problem_count == 0;
+	inspect_report_destroy(r);
+	if (!is_printed)
+		return WEIR_EXIT_FAILURE;
+	return is_whole ? WEIR_EXIT_DONE : WEIR_EXIT_RESTORE_REFUSED;
+}
+
+int inspect_command(int argc, char **argv)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
+		{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
+	bool json = false;
+	int option;
+
+	optind = 0; /* getopt starts anew */
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == OPTION_JSON) {
+			json = true;
+		} else if (option == OPTION_HELP || option == 'h') {
+			fputs(help, stdout);
+			return WEIR_EXIT_DONE;
+		} else {
+			return usage("unknown option");
+		}
+	}
+	if (argc - optind != 1)
+		return usage("expected one PATH");
+	return inspect(argv[optind], json);
+}

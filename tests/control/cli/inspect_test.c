@@ -1,0 +1,179 @@
+/* weir inspect: whole, damaged and foreign checkpoints, for people and for programs. */
+
+#include "control/cli/inspect.h"
+
+#include "control/cli/exit_codes.h"
+#include "control/metadata/metadata.h"
+#include "dataplane/base/crc.h"
+#include "dataplane/checkpoint/task_state.h"
+#include "tests/support/store_await.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[64], file[128], output[128];
+static uint8_t bytes[8192];
+static char *printed;
+
+/* Runs the command with what it prints in `printed`. */
+static int run(const char *path, bool json)
+{
+	char *args[4] = {"inspect", (char *)(uintptr_t)path, json ? "--json" : NULL, NULL};
+	int before = dup(STDOUT_FILENO), fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0644), code;
+	size_t size;
+
+	fflush(stdout);
+	dup2(fd, STDOUT_FILENO);
+	close(fd);
+	code = inspect_command(json ? 3 : 2, args);
+	fflush(stdout);
+	dup2(before, STDOUT_FILENO);
+	close(before);
+	free(printed);
+	printed = (char *)read_whole_file(output, &size);
+	printed[size] = '\0';
+	return code;
+}
+
+static void write_checkpoint(void)
+{
+	struct state_handle handles[3] = {
+		{.uid = "parse", .name = "position", .kind = WEIR_STATE_VALUE, .value_bytes = 8,
+			.item_count = 1, .bytes = bytes, .size = 8, .crc = crc32c(0, bytes, 8)},
+		{.uid = "count", .name = "counters", .kind = WEIR_STATE_VALUE, .value_bytes = 16,
+			.version = 2, .item_count = 1, .bytes = bytes, .size = 16,
+			.crc = crc32c(0, bytes, 16)},
+		{.uid = "count", .name = "counts", .kind = WEIR_STATE_LIST, .value_bytes = 8,
+			.item_count = 500, .file = "count-0-00c0ffee", .offset = 4096,
+			.size = 4000, .crc = crc32c(0, bytes + 4096, 4000)},
+	};
+	struct task_state t = {.vertex_uid = "count", .subtask_index = 0, .parallelism = 2,
+		.group_count = 128, .groups = {0, 63}, .handle_count = 3, .handles = handles};
+	static uint8_t state[1024];
+	struct metadata_subtask subtasks[2] = {{0, false, {state, task_state_encoded_bytes(&t)}},
+		{1, true, {NULL, 0}}};
+	struct metadata_vertex vertices[2] = {{"count", 2, 128, false, 2, subtasks},
+		{"over", 1, 128, true, 0, NULL}};
+	struct metadata_override override = {"source.path", "a.pcap"};
+	struct metadata m = {.checkpoint_id = 17, .job.id.bytes = {0xab}, .job_name = "flow\x1b[2J",
+		.triggered_ms = 1700000000000, .completed_ms = 1700000000042,
+		.key_group_count = 128, .weir_version = "0.1.0",
+		.job_text = "name: flow\nvertices: []\n", .vertex_count = 2,
+		.vertices = vertices, .override_count = 1, .overrides = &override};
+	uint64_t size;
+	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	task_state_encode(&t, state);
+	cr_assert_eq(write(fd, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+	close(fd);
+	cr_assert_eq(metadata_write(directory, &m, &size), 0);
+}
+
+static void begin(void)
+{
+	make_test_directory(directory);
+	snprintf(file, sizeof(file), "%s/count-0-00c0ffee", directory);
+	snprintf(output, sizeof(output), "%s.out", directory);
+	for (uint32_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 13 + i / 256);
+	write_checkpoint();
+}
+
+static void end(void)
+{
+	free(printed);
+	unlink(output);
+	remove_test_directory(directory);
+}
+
+TestSuite(inspect, .init = begin, .fini = end);
+
+static void says(const char *word)
+{
+	cr_assert_not_null(strstr(printed, word), "no \"%s\" in:\n%s", word, printed);
+}
+
+Test(inspect, shows_what_is_in_a_whole_checkpoint)
+{
+	cr_assert_eq(run(directory, false), WEIR_EXIT_DONE);
+	says("checkpoint 17 of job flow?[2J (ab000000000000000000000000000000)");
+	says("triggered  2023-11-14 22:13:20.000 UTC");
+	says("42 ms later");
+	says("4024 bytes, 4000 of them in files");
+	says("count-0-00c0ffee at 4096");
+	says("ok, inline");
+	says("finished");
+	says("set source.path=a.pcap");
+	says("\njob file:\n  name: flow\n  vertices: []\n");
+	says("whole: every file is there, every checksum is right");
+}
+
+Test(inspect, is_read_by_programs_as_json)
+{
+	json_t *json, *vertex, *subtask, *operator, *state;
+
+	cr_assert_eq(run(directory, true), WEIR_EXIT_DONE);
+	json = json_loads(printed, 0, NULL);
+	cr_assert_not_null(json, "%s", printed);
+	cr_assert_eq(json_integer_value(json_object_get(json, "checkpoint_id")), 17);
+	cr_assert(json_is_true(json_object_get(json, "whole")));
+	vertex = json_array_get(json_object_get(json, "vertices"), 0);
+	cr_assert_eq(json_array_size(json_object_get(vertex, "subtasks")), 2);
+	subtask = json_array_get(json_object_get(vertex, "subtasks"), 0);
+	cr_assert_eq(json_integer_value(json_object_get(subtask, "bytes")), 4024);
+	cr_assert_eq(json_array_size(json_object_get(subtask, "operators")), 2);
+	operator = json_array_get(json_object_get(subtask, "operators"), 1);
+	cr_assert_str_eq(json_string_value(json_object_get(operator, "uid")), "count");
+	cr_assert_eq(json_integer_value(json_object_get(operator, "bytes")), 4016);
+	state = json_array_get(json_object_get(operator, "states"), 1);
+	cr_assert_str_eq(json_string_value(json_object_get(state, "file")), "count-0-00c0ffee");
+	cr_assert(json_is_true(json_object_get(state, "ok")));
+	json_decref(json);
+}
+
+Test(inspect, names_what_is_damaged)
+{
+	uint8_t byte = 0x55;
+	int fd = open(file, O_RDWR);
+	json_t *json;
+
+	cr_assert_eq(pwrite(fd, &byte, 1, 4100), 1);
+	close(fd);
+	cr_assert_eq(run(directory, false), WEIR_EXIT_RESTORE_REFUSED);
+	says("DAMAGED: /tmp/weir-test-");
+	says("offset 4096: the checksum of 4000 bytes is");
+	says("DAMAGED: 1 problems; this checkpoint will not be restored");
+	cr_assert_eq(run(directory, true), WEIR_EXIT_RESTORE_REFUSED);
+	json = json_loads(printed, 0, NULL);
+	cr_assert(json_is_false(json_object_get(json, "whole")));
+	cr_assert_eq(json_integer_value(json_object_get(json, "problem_count")), 1);
+	json_decref(json);
+}
+
+Test(inspect, says_that_there_is_no_checkpoint)
+{
+	json_t *json;
+
+	cr_assert_eq(run("/tmp/weir-test-nowhere", false), WEIR_EXIT_RESTORE_REFUSED);
+	cr_assert_eq(run("/tmp", true), WEIR_EXIT_RESTORE_REFUSED);
+	json = json_loads(printed, 0, NULL);
+	cr_assert_not_null(json, "%s", printed);
+	cr_assert_not_null(strstr(json_string_value(json_object_get(json, "problem")),
+			"no _metadata in it"));
+	json_decref(json);
+}
+
+Test(inspect, wants_one_path)
+{
+	char *none[] = {"inspect", NULL}, *two[] = {"inspect", "a", "b", NULL};
+	char *wrong[] = {"inspect", "--what", NULL};
+
+	cr_assert_eq(inspect_command(1, none), WEIR_EXIT_USAGE);
+	cr_assert_eq(inspect_command(3, two), WEIR_EXIT_USAGE);
+	cr_assert_eq(inspect_command(2, wrong), WEIR_EXIT_USAGE);
+}
