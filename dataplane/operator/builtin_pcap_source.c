@@ -19,6 +19,7 @@
 
 enum { PATH, RATE, OUT_OF_ORDERNESS, SNAP, PARAM_COUNT };
 enum { POSITION };
+enum { PREFETCH_BYTES = 1024 }; /* the reader wrote on another core */
 enum { FRAMES, BYTES, LATE, FILES, FILES_CUT, FILES_SKIPPED, COUNTER_COUNT };
 
 static const struct weir_param params[PARAM_COUNT] = {
@@ -174,34 +175,18 @@ static void begin_chunk(struct pcap_source *s, const struct capture_chunk *chunk
 	s->position->skip_count = 0;
 }
 
-static void end_file(struct pcap_source *s)
-{
-	memset(s->position->path, 0, sizeof(s->position->path));
-	s->position->skip_count = 0;
-	++*s->counters[FILES];
-}
-
 /* All records of the chunk are collected; goes back to the reader. */
 static void end_chunk(struct pcap_source *s, struct weir_context *ctx)
 {
-	switch (s->chunk->end) {
-	case CAPTURE_GOES_ON:
-		break;
-	case CAPTURE_ENDED:
-		end_file(s);
-		break;
-	case CAPTURE_WAS_CUT:
-		++*s->counters[FILES_CUT];
-		end_file(s);
-		break;
-	case CAPTURE_IS_NONE:
-		++*s->counters[FILES_SKIPPED];
-		end_file(s);
-		--*s->counters[FILES];
-		break;
-	case CAPTURE_UNREADABLE:
-		weir_fail(ctx, "%s", s->chunk->text);
-		break;
+	const struct capture_chunk *c = s->chunk;
+
+	if (c->end == CAPTURE_UNREADABLE) {
+		weir_fail(ctx, "%s", c->text);
+	} else if (c->end != CAPTURE_GOES_ON) {
+		memset(s->position->path, 0, sizeof(s->position->path));
+		s->position->skip_count = 0;
+		++*s->counters[c->is_no_capture ? FILES_SKIPPED : FILES];
+		*s->counters[FILES_CUT] += c->end == CAPTURE_WAS_CUT;
 	}
 	capture_reader_give_back(s->reader, s->chunk);
 	s->chunk = NULL;
@@ -223,6 +208,7 @@ static struct tally tally_records(const uint8_t *records, uint32_t count)
 		struct captured_packet header;
 		uint32_t size;
 
+		__builtin_prefetch(at + PREFETCH_BYTES);
 		at = weir_record_at(at, &size);
 		memcpy(&header, at, sizeof(header));
 		at += size;

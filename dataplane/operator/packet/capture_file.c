@@ -8,6 +8,7 @@
 #include <pcap/pcap.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,6 +84,7 @@ static int open_pcap(struct capture_file *f, char text[CAPTURE_TEXT_BYTES])
 {
 	char reason[PCAP_ERRBUF_SIZE];
 
+	__fsetlocking(f->stream, FSETLOCKING_BYCALLER); /* it has one user */
 	setvbuf(f->stream, f->buffer, _IOFBF, sizeof(f->buffer));
 	posix_fadvise(fileno(f->stream), 0, 0, POSIX_FADV_SEQUENTIAL);
 	f->pcap = pcap_fopen_offline_with_tstamp_precision(
@@ -178,16 +180,28 @@ struct capture_mark capture_file_mark(const struct capture_file *f)
 	return (struct capture_mark){offset < 0 ? 0 : (uint64_t)offset, f->packet};
 }
 
-static int skip_packets(struct capture_file *f, uint64_t count, char text[CAPTURE_TEXT_BYTES])
+static void pass_over(void *user, const struct capture_packet *packet)
 {
-	struct capture_packet packet;
+	(void)user;
+	(void)packet;
+}
 
-	while (f->packet < count) {
-		if (capture_file_next(f, &packet, text) != CAPTURE_PACKET)
-			return refuse(f->path, -EBADMSG, text,
-					"ends before packet %llu, where the checkpoint stands",
-					(unsigned long long)count);
+int capture_file_skip(struct capture_file *f, uint64_t count, char text[CAPTURE_TEXT_BYTES])
+{
+	enum { SKIP_COUNT_MAX = 65536 };
+	uint64_t end = f->packet + count;
+
+	while (f->packet < end) {
+		uint64_t left = end - f->packet;
+		uint32_t some = left < SKIP_COUNT_MAX ? (uint32_t)left : SKIP_COUNT_MAX;
+
+		if (capture_file_read(f, some, pass_over, NULL, text) != CAPTURE_GOES_ON)
+			break;
 	}
+	if (f->packet < end)
+		return refuse(f->path, -EBADMSG, text,
+				"ends before packet %llu, where the checkpoint stands",
+				(unsigned long long)end);
 	return 0;
 }
 
@@ -206,7 +220,7 @@ int capture_file_seek(struct capture_file *f, struct capture_mark mark,
 			return refuse(f->path, -errno, text, "%s", strerror(errno));
 		return 0;
 	}
-	int rc = skip_packets(f, mark.packet, text);
+	int rc = capture_file_skip(f, mark.packet, text);
 	if (rc == 0 && capture_file_mark(f).offset != mark.offset)
 		rc = refuse(f->path, -EBADMSG, text,
 				"packet %llu begins at another offset than at the checkpoint",
@@ -217,31 +231,48 @@ int capture_file_seek(struct capture_file *f, struct capture_mark mark,
 /* With nanosecond precision tv_usec holds nanoseconds; in a damaged file both hold anything. */
 static int64_t time_of(const struct timeval *t)
 {
-	__int128 ns = (__int128)t->tv_sec * 1000000000 + t->tv_usec;
+	int64_t ns;
 
+	if (__builtin_mul_overflow((int64_t)t->tv_sec, INT64_C(1000000000), &ns) ||
+			__builtin_add_overflow(ns, (int64_t)t->tv_usec, &ns))
+		return t->tv_sec < 0 ? -time_max_ns : time_max_ns;
 	if (ns > time_max_ns)
 		return time_max_ns;
-	return ns < -time_max_ns ? -time_max_ns : (int64_t)ns;
+	return ns < -time_max_ns ? -time_max_ns : ns;
 }
 
-enum capture_next capture_file_next(struct capture_file *f, struct capture_packet *packet,
-		char text[CAPTURE_TEXT_BYTES])
-{
-	struct pcap_pkthdr *header;
-	const u_char *bytes;
+/* What a batch of packets goes through; libpcap calls `on_packet` for each. */
+struct batch {
+	struct capture_file *file;
+	capture_packet_fn take;
+	void *user;
+};
 
+static void on_packet(u_char *user, const struct pcap_pkthdr *header, const u_char *bytes)
+{
+	const struct batch *b = (const struct batch *)(void *)user;
+	const struct capture_packet packet = {
+			time_of(&header->ts), bytes, header->caplen, header->len};
+
+	b->file->packet++;
+	b->take(b->user, &packet);
+}
+
+enum capture_end capture_file_read(struct capture_file *f, uint32_t count_max,
+		capture_packet_fn take, void *user, char text[CAPTURE_TEXT_BYTES])
+{
+	struct batch batch = {f, take, user};
+
+	CHECK(count_max > 0);
+	CHECK(count_max <= INT32_MAX);
 	if (f->pcap == NULL)
-		return CAPTURE_END;
-	int rc = pcap_next_ex(f->pcap, &header, &bytes);
-	if (rc == 1) {
-		*packet = (struct capture_packet){
-				time_of(&header->ts), bytes, header->caplen, header->len};
-		f->packet++;
-		return CAPTURE_PACKET;
-	}
-	if (rc == PCAP_ERROR_BREAK)
-		return CAPTURE_END;
+		return CAPTURE_ENDED;
+	int rc = pcap_dispatch(f->pcap, (int)count_max, on_packet, (u_char *)&batch);
+	if (rc > 0)
+		return CAPTURE_GOES_ON;
+	if (rc == 0)
+		return CAPTURE_ENDED;
 	refuse(f->path, 0, text, "after packet %llu: %s", (unsigned long long)f->packet,
 			pcap_geterr(f->pcap));
-	return ferror(f->stream) != 0 ? CAPTURE_FAILED : CAPTURE_CUT;
+	return ferror(f->stream) != 0 ? CAPTURE_UNREADABLE : CAPTURE_WAS_CUT;
 }

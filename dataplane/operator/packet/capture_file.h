@@ -8,7 +8,7 @@
  * Memory   heap.
  * Time     of packets, in nanoseconds; clamped to what 64 bits hold.
  * Errors   -errno with one line that names the file.
- * Life     open, [check, seek], next until it gives no packet, close.
+ * Life     open, [check, seek], read until the file ends, close.
  */
 
 #include <stdbool.h>
@@ -32,16 +32,18 @@ struct capture_mark {
 
 struct capture_packet {
 	int64_t time_ns;
-	const uint8_t *bytes; /* valid until the next call */
+	const uint8_t *bytes; /* valid within the call */
 	uint32_t captured_bytes, original_bytes;
 };
 
-enum capture_next {
-	CAPTURE_PACKET,
-	CAPTURE_END,
-	CAPTURE_CUT,    /* the file ends within a packet, or is damaged from here on */
-	CAPTURE_FAILED, /* it could not be read */
+enum capture_end {
+	CAPTURE_GOES_ON,
+	CAPTURE_ENDED,
+	CAPTURE_WAS_CUT,    /* the file ends within a packet, or is damaged from here on */
+	CAPTURE_UNREADABLE, /* it could not be read */
 };
+
+typedef void (*capture_packet_fn)(void *user, const struct capture_packet *packet);
 
 /* -ENOENT ...; -EMEDIUMTYPE: no capture by its first bytes; -ENOTSUP: one that is not read. */
 int capture_file_open(
@@ -59,9 +61,13 @@ struct capture_mark capture_file_mark(const struct capture_file *f);
 int capture_file_seek(struct capture_file *f, struct capture_mark mark,
 		char text[CAPTURE_TEXT_BYTES]);
 
-/* CUT and FAILED come with a text. */
-enum capture_next capture_file_next(struct capture_file *f, struct capture_packet *packet,
-		char text[CAPTURE_TEXT_BYTES]);
+/* Passes over `count` packets.  -EBADMSG: there are not so many. */
+int capture_file_skip(struct capture_file *f, uint64_t count, char text[CAPTURE_TEXT_BYTES]);
+
+/* Hands up to `count_max` packets to `take`.  Less is no sign of the end, only the return value
+ * is; WAS_CUT and UNREADABLE come with a text. */
+enum capture_end capture_file_read(struct capture_file *f, uint32_t count_max,
+		capture_packet_fn take, void *user, char text[CAPTURE_TEXT_BYTES]);
 
 /* NULL is accepted. */
 void capture_file_close(struct capture_file *f);

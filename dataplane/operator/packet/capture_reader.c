@@ -27,7 +27,8 @@ struct capture_reader {
 	struct capture_order current;
 	struct capture_chunk *chunk; /* being filled */
 	struct capture_file *file;
-	int64_t highest_ns;
+	uint16_t link_type;
+	int64_t highest_ns, watermark_ns; /* of all packets read */
 };
 
 int64_t capture_watermark(int64_t highest_ns, int64_t out_of_orderness_ns)
@@ -60,6 +61,7 @@ static bool begin_chunk(struct capture_reader *r)
 	r->chunk->record_count = 0;
 	r->chunk->record_bytes = 0;
 	r->chunk->end = CAPTURE_GOES_ON;
+	r->chunk->is_no_capture = false;
 	r->chunk->text[0] = '\0';
 	r->chunk->mark = (struct capture_mark){0};
 	r->chunk->identity = (struct capture_identity){0};
@@ -78,27 +80,28 @@ static void end_chunk(struct capture_reader *r)
 	r->chunk = NULL;
 }
 
-static bool has_room(const struct capture_reader *r)
+/* How many packets surely fit into the chunk. */
+static uint32_t room(const struct capture_reader *r)
 {
 	uint32_t record_bytes = sizeof(uint32_t) + sizeof(struct captured_packet) +
 				r->config.snap_bytes;
 
-	return r->chunk->record_bytes + record_bytes <= CHUNK_BYTES;
+	return (CHUNK_BYTES - r->chunk->record_bytes) / record_bytes;
 }
 
-static void append(struct capture_reader *r, const struct capture_packet *packet)
+static void append(void *user, const struct capture_packet *packet)
 {
+	struct capture_reader *r = user;
 	struct capture_chunk *c = r->chunk;
 	uint32_t kept = packet->captured_bytes < r->config.snap_bytes ? packet->captured_bytes
 								      : r->config.snap_bytes;
 	uint32_t size = sizeof(struct captured_packet) + kept;
 	uint8_t *at = c->records + c->record_bytes;
-	struct captured_packet header = {
+	const struct captured_packet header = {
 			.time_ns = packet->time_ns,
 			.original_bytes = packet->original_bytes,
-			.link_type = (uint16_t)capture_file_link_type(r->file),
-			.is_late = packet->time_ns < capture_watermark(r->highest_ns,
-						   r->config.out_of_orderness_ns),
+			.link_type = r->link_type,
+			.is_late = packet->time_ns < r->watermark_ns,
 	};
 
 	memcpy(at, &size, sizeof(size));
@@ -106,30 +109,27 @@ static void append(struct capture_reader *r, const struct capture_packet *packet
 	memcpy(at + sizeof(size) + sizeof(header), packet->bytes, kept);
 	c->record_bytes += (uint32_t)sizeof(size) + size;
 	c->record_count++;
-	if (packet->time_ns > r->highest_ns)
+	if (packet->time_ns > r->highest_ns) {
 		r->highest_ns = packet->time_ns;
+		r->watermark_ns = capture_watermark(
+				packet->time_ns, r->config.out_of_orderness_ns);
+	}
 }
 
 /* Fills chunks to the end of the file; false: the end of the reader came first. */
 static bool read_packets(struct capture_reader *r)
 {
-	struct capture_packet packet;
-	enum capture_next next;
+	enum capture_end end;
 
-	for (;;) {
-		if (!has_room(r)) {
+	do {
+		if (room(r) == 0) {
 			end_chunk(r);
 			if (!begin_chunk(r))
 				return false;
 		}
-		next = capture_file_next(r->file, &packet, r->chunk->text);
-		if (next != CAPTURE_PACKET)
-			break;
-		append(r, &packet);
-	}
-	r->chunk->end = next == CAPTURE_END   ? CAPTURE_ENDED
-			: next == CAPTURE_CUT ? CAPTURE_WAS_CUT
-					      : CAPTURE_UNREADABLE;
+		end = capture_file_read(r->file, room(r), append, r, r->chunk->text);
+	} while (end == CAPTURE_GOES_ON);
+	r->chunk->end = end;
 	return true;
 }
 
@@ -137,24 +137,19 @@ static bool read_packets(struct capture_reader *r)
 static int open_file(struct capture_reader *r, char text[CAPTURE_TEXT_BYTES])
 {
 	const struct capture_order *o = &r->current;
-	struct capture_packet packet;
 	int rc = capture_file_open(&r->file, o->path, text);
 
 	if (rc != 0)
 		return rc;
+	r->link_type = (uint16_t)capture_file_link_type(r->file);
+	r->highest_ns = o->highest_ns;
+	r->watermark_ns = capture_watermark(o->highest_ns, r->config.out_of_orderness_ns);
 	if (o->identity.head_bytes != 0)
 		rc = capture_file_check(r->file, &o->identity, text);
 	if (rc == 0)
 		rc = capture_file_seek(r->file, o->mark, text);
-	for (uint32_t i = 0; i < o->skip_count && rc == 0; i++) {
-		if (capture_file_next(r->file, &packet, text) != CAPTURE_PACKET) {
-			snprintf(text, CAPTURE_TEXT_BYTES,
-					"capture %.200s: ends before the packet where the "
-					"checkpoint stands",
-					o->path);
-			rc = -EBADMSG;
-		}
-	}
+	if (rc == 0)
+		rc = capture_file_skip(r->file, o->skip_count, text);
 	return rc;
 }
 
@@ -164,20 +159,18 @@ static bool read_file(struct capture_reader *r)
 	char text[CAPTURE_TEXT_BYTES];
 	int rc = open_file(r, text);
 
-	r->highest_ns = r->current.highest_ns;
 	if (!begin_chunk(r))
 		return false;
-	if (rc == -EMEDIUMTYPE && r->current.is_one_of_many)
-		r->chunk->end = CAPTURE_IS_NONE;
-	else if (rc != 0)
-		r->chunk->end = CAPTURE_UNREADABLE;
-	if (rc != 0)
+	if (rc != 0) {
+		r->chunk->is_no_capture = rc == -EMEDIUMTYPE && r->current.is_one_of_many;
+		r->chunk->end = r->chunk->is_no_capture ? CAPTURE_ENDED : CAPTURE_UNREADABLE;
 		memcpy(r->chunk->text, text, sizeof(text));
-	else if (!read_packets(r))
+	} else if (!read_packets(r)) {
 		return false;
+	}
 	if (r->chunk->end == CAPTURE_WAS_CUT)
 		log_warn("pcap-source", "%s; what is in front of it counts", r->chunk->text);
-	if (r->chunk->end == CAPTURE_IS_NONE)
+	if (r->chunk->is_no_capture)
 		log_warn("pcap-source", "%s; passed over", r->chunk->text);
 	end_chunk(r);
 	return true;

@@ -27,19 +27,12 @@ enum {
 
 struct capture_reader;
 
-enum capture_end {
-	CAPTURE_GOES_ON,
-	CAPTURE_ENDED,
-	CAPTURE_WAS_CUT,   /* counts up to here, see capture_file.h */
-	CAPTURE_IS_NONE,   /* a file among others that is no capture */
-	CAPTURE_UNREADABLE,
-};
-
 struct capture_chunk {
 	struct capture_identity identity;
 	struct capture_mark mark; /* where its first packet begins in the file */
 	uint32_t record_count, record_bytes;
 	enum capture_end end; /* behind its records */
+	bool is_no_capture;   /* a file among others that is none; ended */
 	char text[CAPTURE_TEXT_BYTES];
 	uint8_t records[CHUNK_BYTES];
 };
