@@ -2,6 +2,7 @@
 
 #include "control/proto/connection.h"
 #include "dataplane/base/check.h"
+#include "dataplane/base/clock.h"
 #include "dataplane/base/log.h"
 #include "dataplane/checkpoint/task_state.h"
 #include "dataplane/task/taskmanager.h"
@@ -153,6 +154,7 @@ static void fill_numbers(struct report_sender *s, Weir__TaskNumbers *m,
 	m->idle_ns = n->idle_ns;
 	m->backpressured_ns = n->backpressured_ns;
 	m->watermark = n->watermark;
+	m->read_at_ns = clock_monotonic_ns();
 	counters->count = 0;
 	taskmanager_visit_counters(s->taskmanager, n->attempt, add_counter, counters);
 	m->n_counters = counters->count;
