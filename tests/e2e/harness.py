@@ -92,12 +92,16 @@ class Run:
         with open(self.err_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def summary(self, status=DONE, seconds=60):
-        """Waits for the end with that exit status; the JSON object of standard output."""
+    def ends_with(self, status, seconds=60):
+        """Waits for the end with that exit status."""
         actual = self.wait(seconds)
         if actual != status:
             raise Failed(f"exit status {actual}, expected {status}: {' '.join(self.words)}\n"
                          + self.stderr()[-3000:])
+
+    def summary(self, status=DONE, seconds=60):
+        """The same, and the JSON object of standard output."""
+        self.ends_with(status, seconds)
         try:
             return json.loads(self.stdout())
         except ValueError as error:
@@ -192,7 +196,7 @@ class World:
 
     def count(self, records, rate=0, sets=None, **more):
         """The keyed-count job."""
-        values = {"source.records": records, "source.rate": rate}
+        values = {"generator.records": records, "generator.rate": rate}
         return self.run(os.path.join(JOBS, "keyed-count.yaml"), {**values, **(sets or {})}, **more)
 
     # ---- waiting and reading ----
