@@ -5,7 +5,8 @@
  * completions, and cannot take the whole queue.
  *
  * Place    checkpoint; a worker owns one, its tasks use it.
- * Thread   one owner.
+ * Thread   one owner.  attach, and the destroy of a user that has nothing under way, may run on
+ *          another thread, one at a time: they touch no place the owner uses.
  * Memory   allocated in create.
  * Life     create, { attach, use, detach }*, destroy with nobody attached.
  */

@@ -36,7 +36,8 @@ struct task {
 	struct event_port events;
 	struct file_port file_port;
 	struct operator_files *files;
-	struct store *store; /* its share of the worker's */
+	/* Shares of the worker's: each of the two reaps its own completions. */
+	struct store *writer_store, *files_store;
 	struct state_writer *writer;
 	uint32_t operator_count;
 	struct chain *chain;

@@ -110,7 +110,7 @@ static struct state_writer_config writer_config_of(struct task_group *g, struct 
 	const struct deployment_vertex *v = vertex_of(g, t);
 
 	return (struct state_writer_config){
-		.store = t->store,
+		.store = t->writer_store,
 		.vertex_uid = v->uid,
 		.subtask_index = t->subtask_index,
 		.parallelism = v->parallelism,
@@ -352,9 +352,14 @@ static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 	const struct task_plan *plan = &g->plans[index];
 	struct task *t = &g->tasks[index];
 
-	t->store = store_share_attach(worker_store_share(t->worker));
-	if (t->store == NULL)
+	t->writer_store = store_share_attach(worker_store_share(t->worker));
+	if (t->writer_store == NULL)
 		return -EMFILE;
+	if (plan->files_bytes > 0) {
+		t->files_store = store_share_attach(worker_store_share(t->worker));
+		if (t->files_store == NULL)
+			return -EMFILE;
+	}
 	t->file_port = (struct file_port){file_open, file_write, file_close, file_publish};
 	int status = declare_subtask(g, t->vertex, t->subtask_index, operators, error);
 	if (status == 0)
@@ -370,7 +375,7 @@ static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 	t->writer = state_writer_create_at(memory + plan->chain_bytes, &writer);
 	if (plan->files_bytes > 0)
 		t->files = operator_files_create_at(
-				memory + plan->chain_bytes + plan->writer_bytes, t->store);
+				memory + plan->chain_bytes + plan->writer_bytes, t->files_store);
 	status = restore_task(g, index, error);
 	return status != 0 ? status : build_stream(g, t);
 }
@@ -471,7 +476,8 @@ static void destroy_task(struct task *t)
 		input_gate_destroy(t->inputs[i]);
 	for (uint32_t i = 0; i < t->output_count; i++)
 		output_gate_destroy(t->outputs[i]);
-	store_destroy(t->store);
+	store_destroy(t->writer_store);
+	store_destroy(t->files_store);
 	free(t->states);
 }
 
