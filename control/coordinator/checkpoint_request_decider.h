@@ -49,7 +49,8 @@ enum decider_answer {
 	DECIDER_TOO_EARLY, /* `*request` fails (RD-5), the periodic timer is set to pause_end_ns */
 };
 
-/* RD-3 to RD-6.  `*request` leaves the queue and belongs to the caller. */
+/* RD-3 to RD-6, and no more than CHECKPOINTS_IN_FLIGHT_MAX, forced or not.  `*request` leaves the
+ * queue and belongs to the caller. */
 enum decider_answer checkpoint_request_decider_choose(struct checkpoint_request_decider *d,
 		const struct decider_facts *facts, struct queued_request **request);
 

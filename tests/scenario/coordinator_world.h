@@ -134,14 +134,24 @@ void world_drain(struct world *w);
 /* The end of an event: what it deleted is written down, in order. */
 void world_settle(struct world *w);
 
+/* ---- coordinator_store.c ---- */
+
+/* A durable step: answered at once, or `h` hangs; takes `h->path`. */
+void world_step(struct world *w, struct hung *h);
+void world_index_add(struct world *w, const struct completed_checkpoint *from);
+void world_index_remove(struct world *w, int64_t id);
+void world_delete(struct world *w, const struct checkpoint_decision *d);
+/* What hangs at `where` (WHERES_COUNT: anywhere) finishes with `status`. */
+void world_settle_store(struct world *w, enum where where, int status);
+void world_settle_deletions(struct world *w, uint32_t count);
+
+/* ---- time, failover, words ---- */
+
 void world_advance(struct world *w, int64_t ms);
 /* All subtasks begin a new attempt that runs. */
 void world_new_attempts(struct world *w);
 void world_restore_latest(struct world *w);
 void world_failover(struct world *w);
-/* What hangs at `where` (WHERES_COUNT: anywhere) finishes with `status`. */
-void world_settle_store(struct world *w, enum where where, int status);
-void world_settle_deletions(struct world *w, uint32_t count);
 
 /* "src.0 src.1" of those in the set; operator coordinators behind. */
 void world_print_told(const struct world *w, const struct told *t, struct scenario_text *text);

@@ -1,0 +1,183 @@
+#include "control/coordinator/checkpoint_coordinator.h"
+
+#include "tests/support/coordinator_rig.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+
+/* What scenario scripts cannot say about durable steps, one answer at a time. */
+
+Test(checkpoint_retention, a_placeholder_for_an_unknown_file_fails_the_checkpoint)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct acknowledgement a = { .subtask = 0, .checkpoint_id = 1 };
+	struct rig r;
+
+	rig_open(&r, &config);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	shared_list_add(&a.state.shared, "key", NULL, false);
+	checkpoint_coordinator_on_acknowledge(r.c, &a, r.now);
+	rig_drain(&r);
+	cr_assert(eq(int, (int)rig_find(&r, DECIDE_REQUEST_DONE)->reason,
+			REASON_FINALIZE_CHECKPOINT_FAILURE));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_directory_made_too_late_is_deleted)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_PREPARE_LOCATION] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_pass(&r, 500);
+	checkpoint_coordinator_on_location_prepared(r.c,
+			rig_find(&r, DECIDE_PREPARE_LOCATION)->token, 0, "late", r.now);
+	rig_drain(&r);
+	cr_assert(eq(int, (int)rig_find(&r, DECIDE_DELETE)->deletion, DELETION_LOCATION));
+	cr_assert(not(checkpoint_coordinator_is_triggering(r.c)));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, metadata_written_too_late_is_deleted_with_its_directory)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_WRITE_METADATA] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 1, NULL);
+	rig_pass(&r, 500);
+	cr_assert(eq(int, (int)rig_find(&r, DECIDE_DELETE)->deletion, DELETION_PENDING));
+	cr_assert(checkpoint_coordinator_is_busy(r.c));
+	checkpoint_coordinator_on_metadata_written(
+			r.c, rig_find(&r, DECIDE_WRITE_METADATA)->token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(int, (int)rig_find(&r, DECIDE_DELETE)->deletion, DELETION_LOCATION));
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_ADD), 0));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, completions_enter_the_list_one_at_a_time_and_in_order)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+	struct rig_decision *first;
+	struct rig_decision *second;
+
+	config.concurrent_max = 2;
+	config.retained_count = 5;
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_INDEX_ADD] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 1, NULL);
+	first = rig_find(&r, DECIDE_INDEX_ADD);
+	rig_acknowledge_all(&r, 2, NULL);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_ADD), 1));
+	checkpoint_coordinator_on_index_added(r.c, first->token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_NOTIFY_COMPLETE), 1));
+	second = rig_find(&r, DECIDE_INDEX_ADD);
+	cr_assert(eq(i64, second->id, 2));
+	checkpoint_coordinator_on_index_added(r.c, second->token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(i64, rig_find(&r, DECIDE_NOTIFY_COMPLETE)->id, 2));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_removal_that_fails_keeps_the_files_and_is_tried_again)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 1, "one");
+	r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 2, "two");
+	checkpoint_coordinator_on_index_removed(
+			r.c, rig_find(&r, DECIDE_INDEX_REMOVE)->token, -EIO, r.now);
+	rig_drain(&r);
+	/* The list may still name 1, so its files are needed. */
+	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 0));
+	r.is_auto[DECIDE_INDEX_REMOVE] = true;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 3, "two");
+	/* 1, 2 and "one". */
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 3));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 3));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, the_end_waits_for_what_is_being_written_and_deleted)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 1, "one");
+	r.is_auto[DECIDE_INDEX_ADD] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 2, "two");
+	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
+	rig_drain(&r);
+	cr_assert(checkpoint_coordinator_is_busy(r.c));
+	checkpoint_coordinator_on_index_added(
+			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, 0, r.now);
+	rig_drain(&r);
+	/* It was stored, so it ends like what had been stored before. */
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 2));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_REMOVE_ID_COUNTER), 1));
+	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_REMOVE_ID_COUNTER), 1));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, recovery_refuses_two_of_one_id)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct completed_checkpoint *entries[2];
+	struct rig r;
+
+	rig_open(&r, &config);
+	completed_checkpoint_create(&entries[0], 4, "a");
+	completed_checkpoint_create(&entries[1], 4, "b");
+	cr_assert(eq(int, checkpoint_coordinator_recover(r.c, entries, 2), -EINVAL));
+	entries[1]->id = 3;
+	cr_assert(eq(int, checkpoint_coordinator_recover(r.c, entries, 2), 0));
+	cr_assert(eq(i64, checkpoint_coordinator_retained(r.c, 0)->id, 3));
+	cr_assert(eq(i64, checkpoint_coordinator_restore_latest(r.c, r.now)->id, 4));
+	cr_assert(eq(i64, checkpoint_stats_restored(checkpoint_coordinator_stats(r.c))->id, 4));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_restored_snapshot_that_cannot_be_listed_fails_the_job)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct completed_checkpoint *snapshot;
+	struct rig r;
+
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_INDEX_ADD] = false;
+	completed_checkpoint_create(&snapshot, 9, "there");
+	cr_assert(eq(int,
+			checkpoint_coordinator_restore_snapshot(
+					r.c, snapshot, CLAIM_MODE_NO_CLAIM, r.now),
+			0));
+	rig_drain(&r);
+	cr_assert(eq(i64, rig_find(&r, DECIDE_SET_NEXT_ID)->id, 10));
+	checkpoint_coordinator_on_index_added(
+			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, -EIO, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_FAIL_JOB), 1));
+	rig_close(&r);
+}
