@@ -63,7 +63,7 @@ def main():
     for script, status, line, text in CASES:
         run = subprocess.run([sys.argv[1], "-"], input=script, capture_output=True, text=True,
                              timeout=10, check=False)
-        place = "" if line is None else f" -:{line}: "
+        place = "" if line is None else f"FAIL -:{line}: "
         if run.returncode != status or place not in run.stdout or text not in run.stdout:
             failures += 1
             print(f"{script!r}\n  expected {status}{place}{text!r}\n"

@@ -199,7 +199,7 @@ static void report(struct totals *totals, const struct scenario *s, const char *
 		return;
 	case SCENARIO_MALFORMED:
 		totals->malformed++;
-		printf("MALFORMED %s:%u: %s\n", name, s->line, s->text);
+		printf("FAIL %s:%u: malformed: %s\n", name, s->line, s->text);
 		return;
 	}
 }
@@ -227,7 +227,7 @@ static void run_file(struct totals *totals, const char *path)
 
 	if (f == NULL) {
 		totals->malformed++;
-		printf("MALFORMED %s:0: %s\n", path, strerror(errno));
+		printf("FAIL %s:0: malformed: %s\n", path, strerror(errno));
 		return;
 	}
 	run_stream(totals, f, path);
