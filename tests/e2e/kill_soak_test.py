@@ -1,4 +1,4 @@
-"""Ten kills at drawn points leave the output as it is undisturbed (kill_soak, another seed daily)."""
+"""Ten kills at drawn points leave the output as it is undisturbed; another seed each day."""
 
 import datetime
 import os
