@@ -12,7 +12,7 @@
 enum { OPTION_JSON = 0x2000, OPTION_HELP };
 
 static const char help[] =
-		"weir inspect PATH [options]: read a checkpoint or savepoint and verify every byte of it\n"
+		"weir inspect PATH [options]: read a checkpoint and verify every byte of it\n"
 		"\n"
 		"PATH is its directory or the file _metadata in it.\n"
 		"\n"

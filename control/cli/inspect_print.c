@@ -20,7 +20,7 @@ static const char *snapshot_name(const struct metadata *m)
 	return m->kind == METADATA_SAVEPOINT ? "savepoint" : "checkpoint";
 }
 
-/* ---- for people ------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 /* Text from the checkpoint, without what a terminal would obey. */
 static void put_text(FILE *out, const char *text)
@@ -73,7 +73,8 @@ static void print_state(const struct metadata_vertex *v, uint32_t index,
 	snprintf(subtask, sizeof(subtask), "%u", index);
 	snprintf(items, sizeof(items), "%" PRIu64, h->item_count);
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, h->size);
-	fprintf(out, row_format, v->uid, subtask, h->uid, h->name, kind_name(h->kind), items, bytes);
+	fprintf(out, row_format, v->uid, subtask, h->uid, h->name, kind_name(h->kind), items,
+			bytes);
 	if (s->problem != NULL)
 		fprintf(out, "DAMAGED: %s\n", s->problem);
 	else if (h->file != NULL)
@@ -168,7 +169,8 @@ static void print_job_text(const char *text, FILE *out)
 bool inspect_print_table(const struct inspect_report *r, FILE *out)
 {
 	print_head(r, out);
-	fprintf(out, row_format, "VERTEX", "SUBTASK", "OPERATOR", "STATE", "KIND", "ITEMS", "BYTES");
+	fprintf(out, row_format, "VERTEX", "SUBTASK", "OPERATOR", "STATE", "KIND", "ITEMS",
+			"BYTES");
 	fprintf(out, "CHECKSUM\n");
 	for (uint32_t i = 0; i < r->metadata->vertex_count; i++) {
 		const struct inspect_vertex *v = &r->vertices[i];
@@ -189,7 +191,7 @@ bool inspect_print_table(const struct inspect_report *r, FILE *out)
 	return fflush(out) == 0 && !ferror(out);
 }
 
-/* ---- for programs ----------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 /* Text that is no UTF-8 comes out with question marks. */
 static json_t *text_json(const char *text)
@@ -339,7 +341,8 @@ bool inspect_print_json(const struct inspect_report *r, FILE *out)
 
 	id128_print(m->job.id, job);
 	json_object_update_new(json, json_pack(
-			"{s:o, s:I, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:b, s:I, s:o, s:o}",
+			"{s:o, s:I, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:b, s:I,"
+			" s:o, s:o}",
 			"path", text_json(r->directory),
 			"checkpoint_id", (json_int_t)m->checkpoint_id,
 			"kind", snapshot_name(m), "job_id", job, "job_name", text_json(m->job_name),
@@ -357,6 +360,6 @@ bool inspect_print_json(const struct inspect_report *r, FILE *out)
 
 bool inspect_print_json_error(const char *path, const char *text, FILE *out)
 {
-	return print_json(json_pack("{s:o, s:b, s:o}", "path", text_json(path), "whole", 0, "problem",
-			text_json(text)), out);
+	return print_json(json_pack("{s:o, s:b, s:o}", "path", text_json(path), "whole", 0,
+					  "problem", text_json(text)), out);
 }

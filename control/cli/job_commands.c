@@ -211,8 +211,9 @@ static void print_checkpoint(const json_t *c)
 	json_object_foreach((json_t *)(uintptr_t)json_object_get(c, "tasks"), vertex, task)
 	{
 		printf("%-32s  %-11s  %7" PRId64 " ms  %12" PRId64 "  %" PRId64 "/%" PRId64 "\n",
-				vertex, text_of(task, "status"), number(task, "end_to_end_duration"),
-				number(task, "state_size"), number(task, "num_acknowledged_subtasks"),
+				vertex, text_of(task, "status"),
+				number(task, "end_to_end_duration"), number(task, "state_size"),
+				number(task, "num_acknowledged_subtasks"),
 				number(task, "num_subtasks"));
 	}
 }
@@ -221,7 +222,8 @@ int checkpoints_command(int argc, char **argv)
 {
 	struct question q = {.command = "checkpoints", .needs_job = true,
 		.help = "Usage: weir checkpoints JOB [OPTION]...\n"
-			"Shows the checkpoints of a job: the newest ones, failed ones with the reason.\n\n"
+			"Shows the checkpoints of a job: the newest ones, failed ones with the\n"
+			"reason.\n\n"
 			"  --id N            one checkpoint, by vertex\n" REST_HELP
 			"\nExamples:\n  weir checkpoints flow-metering\n"
 			"  weir checkpoints flow-metering --id 7 --json\n"};
@@ -275,7 +277,8 @@ int checkpoint_command(int argc, char **argv)
 {
 	struct question q = {.command = "checkpoint", .needs_job = true,
 		.help = "Usage: weir checkpoint JOB [OPTION]...\n"
-			"Takes a checkpoint of a job now, and waits until it is durable.\n\n" REST_HELP
+			"Takes a checkpoint of a job now, and waits until it is durable.\n\n"
+			REST_HELP
 			"\nExamples:\n  weir checkpoint flow-metering\n"};
 	char error[REST_ERROR_BYTES], target[TARGET_BYTES];
 	json_t *accepted;
@@ -345,8 +348,9 @@ int stop_command(int argc, char **argv)
 {
 	struct question q = {.command = "stop", .needs_job = true,
 		.help = "Usage: weir stop JOB [OPTION]...\n"
-			"Takes a last checkpoint of a job and ends it; weir run --restore latest goes on "
-			"from there.\n\n" REST_HELP "\nExamples:\n  weir stop flow-metering\n"};
+			"Takes a last checkpoint of a job and ends it; weir run --restore latest\n"
+			"goes on from there.\n\n" REST_HELP
+			"\nExamples:\n  weir stop flow-metering\n"};
 
 	return tell_job(&q, argc, argv, "POST", "/stop", "is being stopped");
 }

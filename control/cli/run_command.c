@@ -18,22 +18,25 @@ enum {
 
 static const char help[] =
 		"Usage: weir run JOB.yaml [OPTION]...\n"
-		"Runs a job to its end on this host: one coordinator and some TaskManagers, started\n"
-		"again when they die.  Ctrl-C takes a last checkpoint and stops; once more ends at once.\n"
+		"Runs a job to its end on this host: one coordinator and some TaskManagers,\n"
+		"started again when they die.  Ctrl-C takes a last checkpoint and stops; once\n"
+		"more ends at once.\n"
 		"\n"
-		"  --taskmanagers N        how many processes; one runs the job, others stand by (1)\n"
+		"  --taskmanagers N        how many processes; one runs the job, others stand by\n"
+		"                          (1)\n"
 		"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"
-		"  --allow-rewind          when the newest checkpoint is damaged take an older one, and\n"
-		"                          withdraw the output committed above it\n" JOB_OPTIONS_HELP
+		"  --allow-rewind          when the newest checkpoint is damaged take an older\n"
+		"                          one, and withdraw the output committed above it\n"
+		JOB_OPTIONS_HELP
 		"  --json                  one JSON object on standard output at the end\n"
 		"  --quiet                 no progress\n"
 		"  --help\n"
 		"\n"
-		"Exit codes: 0 finished, 1 failed, 2 usage, 3 config or job file, 4 in use, 5 restore\n"
-		"refused, 130 stopped by a signal.\n"
+		"Exit codes: 0 finished, 1 failed, 2 usage, 3 config or job file, 4 in use,\n"
+		"5 restore refused, 130 stopped by a signal.\n"
 		"\n"
 		"Examples:\n"
-		"  weir run control/jobs/flow-metering.yaml --set source.path=a.pcap --set sink.path=out\n"
+		"  weir run control/jobs/flow-metering.yaml --set source.path=a.pcap\n"
 		"  weir run job.yaml --taskmanagers 2 -D execution.checkpointing.interval=100ms\n"
 		"  weir run job.yaml --restore latest --json\n";
 

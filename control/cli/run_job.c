@@ -431,8 +431,8 @@ static void say_pages(struct run *r)
 	if (info != NULL)
 		fclose(info);
 	if (count == 0 && config_is_choice(r->config, "weir.hugepages", "auto"))
-		say(r, "no hugepages on this host: running without (--no-huge); weir doctor says how "
-		       "to get them");
+		say(r, "no hugepages on this host: running without (--no-huge); weir doctor says "
+		       "how to get them");
 }
 
 static void catch_signals(void)

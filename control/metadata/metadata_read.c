@@ -38,7 +38,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 	return status;
 }
 
-/* ---- the rows --------------------------------------------------------------------------------- */
+/* ---- the rows -------------------------------------------------------------------------------- */
 
 static struct metadata_bytes bytes_of(const ProtobufCBinaryData *b)
 {
@@ -134,7 +134,7 @@ static void take_fields(struct decoded *d)
 	memcpy(d->m.job.id.bytes, m->job_id.data, sizeof(d->m.job.id.bytes));
 }
 
-/* ---- what must hold --------------------------------------------------------------------------- */
+/* ---- what must hold -------------------------------------------------------------------------- */
 
 static int check_vertex(const Weir__MetadataVertex *v, const char *name, char *text)
 {
@@ -150,8 +150,8 @@ static int check_vertex(const Weir__MetadataVertex *v, const char *name, char *t
 	for (size_t i = 0; i < v->n_subtasks; i++) {
 		if (v->subtasks[i]->index >= v->parallelism ||
 				(i > 0 && v->subtasks[i]->index <= v->subtasks[i - 1]->index))
-			return refuse(text, -EBADMSG, "%s: vertex %s: subtask %u out of order", name,
-					v->uid, v->subtasks[i]->index);
+			return refuse(text, -EBADMSG, "%s: vertex %s: subtask %u out of order",
+					name, v->uid, v->subtasks[i]->index);
 	}
 	return 0;
 }
@@ -183,8 +183,8 @@ static int check_head(const uint8_t *bytes, size_t size, struct metadata_head *h
 		const char *name, char *text)
 {
 	if (size < sizeof(*head))
-		return refuse(text, -EBADMSG, "%s: offset 0: %zu bytes are less than its head", name,
-				size);
+		return refuse(text, -EBADMSG, "%s: offset 0: %zu bytes are less than its head",
+				name, size);
 	memcpy(head, bytes, sizeof(*head));
 	if (memcmp(head->magic, METADATA_MAGIC, sizeof(head->magic)) != 0)
 		return refuse(text, -EBADMSG, "%s: offset 0: not the metadata of a weir checkpoint",
@@ -196,8 +196,8 @@ static int check_head(const uint8_t *bytes, size_t size, struct metadata_head *h
 		return refuse(text, -EBADMSG, "%s: offset 8: version %u, this weir reads %u", name,
 				head->version, METADATA_VERSION);
 	if (head->size != size - sizeof(*head))
-		return refuse(text, -EBADMSG, "%s: offset 16: should be %llu bytes long, is %zu", name,
-				(unsigned long long)head->size + sizeof(*head), size);
+		return refuse(text, -EBADMSG, "%s: offset 16: should be %llu bytes long, is %zu",
+				name, (unsigned long long)head->size + sizeof(*head), size);
 	return 0;
 }
 
@@ -250,7 +250,7 @@ void metadata_free(struct metadata *m)
 	free(d);
 }
 
-/* ---- the file --------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int read_all(int fd, uint8_t *bytes, size_t size, const char *path, char *text)
 {

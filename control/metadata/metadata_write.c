@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the message ------------------------------------------------------------------------------ */
+/* ---- the message ----------------------------------------------------------------------------- */
 
 /* The message and its rows; one allocation each, all freed together. */
 struct builder {
@@ -81,12 +81,16 @@ static bool builder_allocate(struct builder *b, const struct metadata *m)
 	uint32_t subtask_count = subtasks_of(m);
 
 	memset(b, 0, sizeof(*b));
-	return ROWS(named_count, b->named) && ROWS(named_count, b->named_list) &&
-			ROWS(m->vertex_count, b->vertices) && ROWS(m->vertex_count, b->vertex_list) &&
-			ROWS(subtask_count, b->subtasks) && ROWS(subtask_count, b->subtask_list) &&
+	return ROWS(named_count, b->named) &&
+			ROWS(named_count, b->named_list) &&
+			ROWS(m->vertex_count, b->vertices) &&
+			ROWS(m->vertex_count, b->vertex_list) &&
+			ROWS(subtask_count, b->subtasks) &&
+			ROWS(subtask_count, b->subtask_list) &&
 			ROWS(m->override_count, b->overrides) &&
 			ROWS(m->override_count, b->override_list) &&
-			ROWS(m->plugin_count, b->plugins) && ROWS(m->plugin_count, b->plugin_list) &&
+			ROWS(m->plugin_count, b->plugins) &&
+			ROWS(m->plugin_count, b->plugin_list) &&
 			ROWS(m->sink_directory_count, b->directories);
 }
 
@@ -204,7 +208,7 @@ static uint8_t *encode(const struct metadata *m, size_t *size)
 	return bytes;
 }
 
-/* ---- the file --------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int write_all(int fd, const uint8_t *bytes, size_t size)
 {

@@ -296,8 +296,8 @@ static __attribute__((noinline)) bool put_one(
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-/* Fast layout: a bit for the slot of the line that holds the key; 0: none.  The compiler is kept from
- * making branches of it: which slot it is cannot be foreseen. */
+/* Fast layout: a bit for the slot of the line that holds the key; 0: none.  The compiler is kept
+ * from making branches of it: which slot it is cannot be foreseen. */
 static always_inline uint32_t find_in_line(const uint8_t *line, uint64_t key)
 {
 	uint32_t hits = 0;
