@@ -2,13 +2,17 @@
 
 #include "dataplane/base/check.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
-static void put32(struct capture_writer *w, uint32_t value)
+static bool is_swapped(const struct capture_writer *w)
 {
-	if (w->format == CAPTURE_PCAP_SWAPPED)
-		value = __builtin_bswap32(value);
-	CHECK(fwrite(&value, sizeof(value), 1, w->file) == 1);
+	return w->format == CAPTURE_PCAP_SWAPPED || w->format == CAPTURE_PCAPNG_SWAPPED;
+}
+
+static bool is_pcapng(const struct capture_writer *w)
+{
+	return w->format == CAPTURE_PCAPNG || w->format == CAPTURE_PCAPNG_SWAPPED;
 }
 
 static void put_bytes(struct capture_writer *w, const void *bytes, uint32_t size)
@@ -16,81 +20,114 @@ static void put_bytes(struct capture_writer *w, const void *bytes, uint32_t size
 	CHECK(fwrite(bytes, 1, size, w->file) == size);
 }
 
+static void put32(struct capture_writer *w, uint32_t value)
+{
+	value = is_swapped(w) ? __builtin_bswap32(value) : value;
+	put_bytes(w, &value, sizeof(value));
+}
+
+static void put16(struct capture_writer *w, uint16_t value)
+{
+	value = is_swapped(w) ? __builtin_bswap16(value) : value;
+	put_bytes(w, &value, sizeof(value));
+}
+
+static void put_padded(struct capture_writer *w, const void *bytes, uint32_t size)
+{
+	put_bytes(w, bytes, size);
+	put_bytes(w, "\0\0\0", (4 - size % 4) % 4);
+}
+
+static void begin_block(struct capture_writer *w, uint32_t type, uint32_t body_bytes)
+{
+	put32(w, type);
+	put32(w, (body_bytes + 3) / 4 * 4 + 12);
+}
+
+static void end_block(struct capture_writer *w, uint32_t body_bytes)
+{
+	put32(w, (body_bytes + 3) / 4 * 4 + 12);
+}
+
 void capture_writer_add_block(
 		struct capture_writer *w, uint32_t type, const void *bytes, uint32_t size)
 {
-	uint32_t padded = (size + 3) / 4 * 4;
-
-	put32(w, type);
-	put32(w, padded + 12);
-	put_bytes(w, bytes, size);
-	put_bytes(w, "\0\0\0", padded - size);
-	put32(w, padded + 12);
+	begin_block(w, type, size);
+	put_padded(w, bytes, size);
+	end_block(w, size);
 }
 
 void capture_writer_add_interface(
 		struct capture_writer *w, uint32_t link_type, uint32_t snap, uint8_t resolution)
 {
-	struct {
-		uint32_t link_type, snap;
-		uint16_t code, length; /* if_tsresol */
-		uint8_t resolution, padding[3];
-		uint32_t end;
-	} block = {link_type, snap, 9, 1, resolution, {0}, 0};
+	begin_block(w, 1, 20);
+	put16(w, (uint16_t)link_type);
+	put16(w, 0);
+	put32(w, snap);
+	put16(w, 9); /* if_tsresol */
+	put16(w, 1);
+	put_padded(w, &resolution, 1);
+	put32(w, 0);
+	end_block(w, 20);
+}
 
-	capture_writer_add_block(w, 1, &block, sizeof(block));
+void capture_writer_add_section(struct capture_writer *w, enum capture_format format)
+{
+	w->format = format;
+	begin_block(w, 0x0a0d0d0a, 16);
+	put32(w, 0x1a2b3c4d);
+	put16(w, 1);
+	put16(w, 0);
+	put32(w, UINT32_MAX);
+	put32(w, UINT32_MAX);
+	end_block(w, 16);
 }
 
 void capture_writer_open(struct capture_writer *w, const char *path, enum capture_format format,
 		uint32_t link_type)
 {
-	static const uint32_t version_pcap[] = {0x00040002, 0, 0, 262144};
-
 	w->format = format;
 	w->file = fopen(path, "wb");
 	CHECK(w->file != NULL);
-	if (format == CAPTURE_PCAPNG) {
-		static const uint32_t section[] = {0x1a2b3c4d, 1, UINT32_MAX, UINT32_MAX};
-
-		capture_writer_add_block(w, 0x0a0d0d0a, section, sizeof(section));
+	if (is_pcapng(w)) {
+		capture_writer_add_section(w, format);
 		capture_writer_add_interface(w, link_type, 262144, 9);
 		return;
 	}
 	put32(w, format == CAPTURE_PCAP_NS ? 0xa1b23c4d : 0xa1b2c3d4);
-	if (format == CAPTURE_PCAP_SWAPPED)
-		put_bytes(w, "\0\2\0\4", 4);
-	else
-		put32(w, version_pcap[0]);
-	for (int i = 1; i < 4; i++)
-		put32(w, version_pcap[i]);
+	put16(w, 2);
+	put16(w, 4);
+	put32(w, 0);
+	put32(w, 0);
+	put32(w, 262144);
 	put32(w, link_type);
 }
 
 static void add_enhanced(struct capture_writer *w, uint32_t interface, uint64_t ticks,
-		const void *bytes, uint32_t captured_bytes, uint32_t original_bytes)
+		const void *bytes, const uint32_t sizes[2])
 {
-	struct {
-		uint32_t interface, high, low, captured_bytes, original_bytes;
-		uint8_t bytes[2048];
-	} block = {interface, (uint32_t)(ticks >> 32), (uint32_t)ticks, captured_bytes,
-			original_bytes, {0}};
-
-	CHECK(captured_bytes <= sizeof(block.bytes));
-	memcpy(block.bytes, bytes, captured_bytes);
-	capture_writer_add_block(w, 6, &block, 20 + captured_bytes);
+	begin_block(w, 6, 20 + sizes[0]);
+	put32(w, interface);
+	put32(w, (uint32_t)(ticks >> 32));
+	put32(w, (uint32_t)ticks);
+	put32(w, sizes[0]);
+	put32(w, sizes[1]);
+	put_padded(w, bytes, sizes[0]);
+	end_block(w, 20 + sizes[0]);
 }
 
 void capture_writer_add_on(struct capture_writer *w, uint32_t interface, uint64_t ticks,
 		const void *bytes, uint32_t size)
 {
-	add_enhanced(w, interface, ticks, bytes, size, size);
+	add_enhanced(w, interface, ticks, bytes, (uint32_t[]){size, size});
 }
 
 void capture_writer_add(struct capture_writer *w, int64_t time_ns, const void *bytes,
 		uint32_t captured_bytes, uint32_t original_bytes)
 {
-	if (w->format == CAPTURE_PCAPNG) {
-		add_enhanced(w, 0, (uint64_t)time_ns, bytes, captured_bytes, original_bytes);
+	if (is_pcapng(w)) {
+		add_enhanced(w, 0, (uint64_t)time_ns, bytes,
+				(uint32_t[]){captured_bytes, original_bytes});
 		return;
 	}
 	put32(w, (uint32_t)(time_ns / 1000000000));

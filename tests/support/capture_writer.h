@@ -11,7 +11,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum capture_format { CAPTURE_PCAP, CAPTURE_PCAP_NS, CAPTURE_PCAP_SWAPPED, CAPTURE_PCAPNG };
+enum capture_format {
+	CAPTURE_PCAP,
+	CAPTURE_PCAP_NS,
+	CAPTURE_PCAP_SWAPPED,
+	CAPTURE_PCAPNG,
+	CAPTURE_PCAPNG_SWAPPED,
+};
 
 struct capture_writer {
 	FILE *file;
@@ -28,6 +34,9 @@ void capture_writer_add(struct capture_writer *w, int64_t time_ns, const void *b
 /* Of an interface whose clock ticks as its resolution says. */
 void capture_writer_add_on(struct capture_writer *w, uint32_t interface, uint64_t ticks,
 		const void *bytes, uint32_t size);
+/* pcapng only: another section, in that byte order, without interfaces. */
+void capture_writer_add_section(struct capture_writer *w, enum capture_format format);
+/* A body of bytes that have no order. */
 void capture_writer_add_block(
 		struct capture_writer *w, uint32_t type, const void *bytes, uint32_t size);
 void capture_writer_close(struct capture_writer *w);

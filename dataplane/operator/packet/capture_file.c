@@ -2,6 +2,7 @@
 
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
+#include "dataplane/operator/packet/pcapng.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +22,9 @@ static const int64_t time_max_ns = INT64_C(9200000000000000000);
 struct capture_file {
 	char *path;
 	FILE *stream; /* owned by `pcap` once that is open */
-	pcap_t *pcap; /* NULL: an empty file */
-	bool is_blocks; /* pcapng: packets lean on blocks in front of them, so no seeking */
+	pcap_t *pcap;
+	struct pcapng *pcapng; /* packets lean on blocks in front of them, so no seeking */
+	bool is_pcapng;        /* neither of the two: an empty file */
 	uint32_t link_type;
 	uint64_t packet; /* number of the next one */
 	struct capture_identity identity;
@@ -57,6 +59,15 @@ static bool is_magic(const uint8_t at[MAGIC_BYTES])
 	return false;
 }
 
+/* A pcapng file says the byte order of its first section behind its first block's length. */
+static bool is_pcapng_order(const uint8_t at[MAGIC_BYTES])
+{
+	uint32_t magic;
+
+	memcpy(&magic, at, sizeof(magic));
+	return magic == 0x1a2b3c4d || magic == __builtin_bswap32(0x1a2b3c4d);
+}
+
 /* Size and first bytes; an empty file has none. */
 static int identify(struct capture_file *f, int fd, char text[CAPTURE_TEXT_BYTES])
 {
@@ -76,7 +87,9 @@ static int identify(struct capture_file *f, int fd, char text[CAPTURE_TEXT_BYTES
 		return 0;
 	if (got < MAGIC_BYTES || !is_magic(head))
 		return refuse(f->path, -EMEDIUMTYPE, text, "neither pcap nor pcapng");
-	f->is_blocks = head[0] == 0x0a;
+	f->is_pcapng = head[0] == 0x0a;
+	if (f->is_pcapng && (got < 8 + MAGIC_BYTES || !is_pcapng_order(head + 8)))
+		return refuse(f->path, -EMEDIUMTYPE, text, "neither pcap nor pcapng");
 	return 0;
 }
 
@@ -84,9 +97,6 @@ static int open_pcap(struct capture_file *f, char text[CAPTURE_TEXT_BYTES])
 {
 	char reason[PCAP_ERRBUF_SIZE];
 
-	__fsetlocking(f->stream, FSETLOCKING_BYCALLER); /* it has one user */
-	setvbuf(f->stream, f->buffer, _IOFBF, sizeof(f->buffer));
-	posix_fadvise(fileno(f->stream), 0, 0, POSIX_FADV_SEQUENTIAL);
 	f->pcap = pcap_fopen_offline_with_tstamp_precision(
 			f->stream, PCAP_TSTAMP_PRECISION_NANO, reason);
 	if (f->pcap == NULL)
@@ -111,7 +121,12 @@ static int open_stream(struct capture_file *f, char text[CAPTURE_TEXT_BYTES])
 		close(fd);
 		return rc;
 	}
-	return f->identity.head_bytes == 0 ? 0 : open_pcap(f, text);
+	__fsetlocking(f->stream, FSETLOCKING_BYCALLER); /* it has one user */
+	setvbuf(f->stream, f->buffer, _IOFBF, sizeof(f->buffer));
+	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	if (f->identity.head_bytes == 0)
+		return 0;
+	return f->is_pcapng ? pcapng_create(&f->pcapng, f->stream) : open_pcap(f, text);
 }
 
 int capture_file_open(
@@ -135,6 +150,7 @@ void capture_file_close(struct capture_file *f)
 {
 	if (f == NULL)
 		return;
+	pcapng_destroy(f->pcapng);
 	if (f->pcap != NULL)
 		pcap_close(f->pcap);
 	else if (f->stream != NULL)
@@ -168,14 +184,9 @@ int capture_file_check(const struct capture_file *f, const struct capture_identi
 	return 0;
 }
 
-uint32_t capture_file_link_type(const struct capture_file *f)
-{
-	return f->link_type;
-}
-
 struct capture_mark capture_file_mark(const struct capture_file *f)
 {
-	off_t offset = f->pcap == NULL ? 0 : ftello(f->stream);
+	off_t offset = ftello(f->stream);
 
 	return (struct capture_mark){offset < 0 ? 0 : (uint64_t)offset, f->packet};
 }
@@ -209,12 +220,12 @@ int capture_file_seek(struct capture_file *f, struct capture_mark mark,
 		char text[CAPTURE_TEXT_BYTES])
 {
 	CHECK(f->packet == 0);
-	if (mark.packet == 0 || f->pcap == NULL)
+	if (mark.packet == 0)
 		return 0;
 	if (mark.offset > f->identity.size_bytes)
 		return refuse(f->path, -EBADMSG, text, "ends before offset %llu",
 				(unsigned long long)mark.offset);
-	if (!f->is_blocks) {
+	if (f->pcap != NULL) {
 		f->packet = mark.packet;
 		if (fseeko(f->stream, (off_t)mark.offset, SEEK_SET) != 0)
 			return refuse(f->path, -errno, text, "%s", strerror(errno));
@@ -228,17 +239,17 @@ int capture_file_seek(struct capture_file *f, struct capture_mark mark,
 	return rc;
 }
 
+int64_t capture_time_clamp(__int128 ns)
+{
+	if (ns > time_max_ns)
+		return time_max_ns;
+	return ns < -time_max_ns ? -time_max_ns : (int64_t)ns;
+}
+
 /* With nanosecond precision tv_usec holds nanoseconds; in a damaged file both hold anything. */
 static int64_t time_of(const struct timeval *t)
 {
-	int64_t ns;
-
-	if (__builtin_mul_overflow((int64_t)t->tv_sec, INT64_C(1000000000), &ns) ||
-			__builtin_add_overflow(ns, (int64_t)t->tv_usec, &ns))
-		return t->tv_sec < 0 ? -time_max_ns : time_max_ns;
-	if (ns > time_max_ns)
-		return time_max_ns;
-	return ns < -time_max_ns ? -time_max_ns : ns;
+	return capture_time_clamp((__int128)t->tv_sec * 1000000000 + t->tv_usec);
 }
 
 /* What a batch of packets goes through; libpcap calls `on_packet` for each. */
@@ -252,7 +263,8 @@ static void on_packet(u_char *user, const struct pcap_pkthdr *header, const u_ch
 {
 	const struct batch *b = (const struct batch *)(void *)user;
 	const struct capture_packet packet = {
-			time_of(&header->ts), bytes, header->caplen, header->len};
+			time_of(&header->ts), bytes, header->caplen, header->len,
+			b->file->link_type};
 
 	b->file->packet++;
 	b->take(b->user, &packet);
@@ -262,9 +274,19 @@ enum capture_end capture_file_read(struct capture_file *f, uint32_t count_max,
 		capture_packet_fn take, void *user, char text[CAPTURE_TEXT_BYTES])
 {
 	struct batch batch = {f, take, user};
+	char reason[CAPTURE_TEXT_BYTES];
 
 	CHECK(count_max > 0);
 	CHECK(count_max <= INT32_MAX);
+	if (f->pcapng != NULL) {
+		enum capture_end end = pcapng_read(
+				f->pcapng, count_max, take, user, &f->packet, reason);
+
+		if (end == CAPTURE_WAS_CUT || end == CAPTURE_UNREADABLE)
+			refuse(f->path, 0, text, "after packet %llu: %s",
+					(unsigned long long)f->packet, reason);
+		return end;
+	}
 	if (f->pcap == NULL)
 		return CAPTURE_ENDED;
 	int rc = pcap_dispatch(f->pcap, (int)count_max, on_packet, (u_char *)&batch);

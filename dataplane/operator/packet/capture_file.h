@@ -3,7 +3,7 @@
 /*
  * capture_file: one pcap or pcapng file, read from any packet on.
  *
- * Place    operator/packet; the only file that reads with libpcap.
+ * Place    operator/packet; pcap by libpcap, pcapng by pcapng.h.
  * Thread   one owner, which may block.
  * Memory   heap.
  * Time     of packets, in nanoseconds; clamped to what 64 bits hold.
@@ -34,6 +34,7 @@ struct capture_packet {
 	int64_t time_ns;
 	const uint8_t *bytes; /* valid within the call */
 	uint32_t captured_bytes, original_bytes;
+	uint32_t link_type; /* DLT_* of libpcap */
 };
 
 enum capture_end {
@@ -54,7 +55,6 @@ void capture_file_identify(const struct capture_file *f, struct capture_identity
 int capture_file_check(const struct capture_file *f, const struct capture_identity *expected,
 		char text[CAPTURE_TEXT_BYTES]);
 
-uint32_t capture_file_link_type(const struct capture_file *f);
 struct capture_mark capture_file_mark(const struct capture_file *f);
 
 /* Goes to a mark, before the first packet is read.  -EBADMSG: no packet begins there. */
@@ -68,6 +68,9 @@ int capture_file_skip(struct capture_file *f, uint64_t count, char text[CAPTURE_
  * is; WAS_CUT and UNREADABLE come with a text. */
 enum capture_end capture_file_read(struct capture_file *f, uint32_t count_max,
 		capture_packet_fn take, void *user, char text[CAPTURE_TEXT_BYTES]);
+
+/* A time as packets have it; far enough from the ends of 64 bits to add a window to it. */
+int64_t capture_time_clamp(__int128 ns);
 
 /* NULL is accepted. */
 void capture_file_close(struct capture_file *f);

@@ -27,7 +27,6 @@ struct capture_reader {
 	struct capture_order current;
 	struct capture_chunk *chunk; /* being filled */
 	struct capture_file *file;
-	uint16_t link_type;
 	int64_t highest_ns, watermark_ns; /* of all packets read */
 };
 
@@ -100,7 +99,7 @@ static void append(void *user, const struct capture_packet *packet)
 	const struct captured_packet header = {
 			.time_ns = packet->time_ns,
 			.original_bytes = packet->original_bytes,
-			.link_type = r->link_type,
+			.link_type = (uint16_t)packet->link_type,
 			.is_late = packet->time_ns < r->watermark_ns,
 	};
 
@@ -141,7 +140,6 @@ static int open_file(struct capture_reader *r, char text[CAPTURE_TEXT_BYTES])
 
 	if (rc != 0)
 		return rc;
-	r->link_type = (uint16_t)capture_file_link_type(r->file);
 	r->highest_ns = o->highest_ns;
 	r->watermark_ns = capture_watermark(o->highest_ns, r->config.out_of_orderness_ns);
 	if (o->identity.head_bytes != 0)

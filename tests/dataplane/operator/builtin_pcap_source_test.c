@@ -120,6 +120,7 @@ Test(pcap_source, each_format_gives_the_same_records)
 	expect_records(CAPTURE_PCAP_NS);
 	expect_records(CAPTURE_PCAP_SWAPPED);
 	expect_records(CAPTURE_PCAPNG);
+	expect_records(CAPTURE_PCAPNG_SWAPPED);
 }
 
 Test(pcap_source, nanoseconds_are_kept)
