@@ -39,6 +39,19 @@ static void remove_flight(struct checkpoint_coordinator *c, struct flight *f)
 
 /* ---- notifications: to the current attempt of every task in "tasks to commit to" ---- */
 
+/* EX-1: a task without a slot is told nothing.  Nor is an attempt told of the completion of what an
+ * earlier one took part in: it restored an older checkpoint, and would commit what is not its. */
+static bool is_to_be_told(const struct checkpoint_coordinator *c,
+		enum checkpoint_decision_kind kind, const struct checkpoint_plan *plan,
+		uint32_t subtask)
+{
+	bool is_same = id128_is_equal(execution_graph_attempt(c->graph, subtask).id,
+			plan->attempts[subtask].id);
+
+	return execution_graph_state(c->graph, subtask) != EXECUTION_CREATED &&
+			(is_same || kind != DECIDE_NOTIFY_COMPLETE);
+}
+
 static struct checkpoint_decision *notify(struct checkpoint_coordinator *c,
 		enum checkpoint_decision_kind kind, const struct pending_checkpoint *p)
 {
@@ -53,8 +66,8 @@ static struct checkpoint_decision *notify(struct checkpoint_coordinator *c,
 	for (uint32_t i = 0; i < plan->wait_count; i++) {
 		uint32_t subtask = plan->waits[i];
 
-		if (execution_graph_state(c->graph, subtask) == EXECUTION_CREATED)
-			continue; /* EX-1: no slot */
+		if (!is_to_be_told(c, kind, plan, subtask))
+			continue;
 		d->subtasks[d->subtask_count] = subtask;
 		d->attempts[d->subtask_count++] = execution_graph_attempt(c->graph, subtask);
 	}
@@ -413,7 +426,7 @@ static void finish_completed(struct checkpoint_coordinator *c, struct flight *f,
 	pending_checkpoint_release(p);
 }
 
-static bool is_indexing(const struct checkpoint_coordinator *c)
+bool checkpoint_coordinator_is_storing(const struct checkpoint_coordinator *c)
 {
 	for (uint32_t i = 0; i < c->flight_count; i++) {
 		if (c->flights[i].completing == COMPLETING_INDEXING)
@@ -448,7 +461,8 @@ static void advance(struct checkpoint_coordinator *c, struct moment now)
 		bool is_savepoint = checkpoint_properties_is_savepoint(
 				pending_checkpoint_properties(f->pending));
 
-		if (f->completing != COMPLETING_WRITTEN || (!is_savepoint && is_indexing(c))) {
+		if (f->completing != COMPLETING_WRITTEN ||
+				(!is_savepoint && checkpoint_coordinator_is_storing(c))) {
 			i++;
 			continue;
 		}

@@ -106,7 +106,8 @@ int checkpoint_coordinator_request(struct checkpoint_coordinator *c,
  * two have one id or one has none; then it takes nothing. */
 int checkpoint_coordinator_recover(struct checkpoint_coordinator *c,
 		struct completed_checkpoint **entries, uint32_t count);
-/* RE-1, RE-2, CM-1: the tasks start again from what this returns; NULL: from nothing. */
+/* RE-1, RE-2, CM-1: the tasks start again from what this returns; NULL: from nothing.  While
+ * checkpoint_coordinator_is_storing the glue waits: the answer decides which is the latest. */
 const struct completed_checkpoint *checkpoint_coordinator_restore_latest(
 		struct checkpoint_coordinator *c, struct moment now);
 /* RE-3, 21.2: the job begins from `snapshot` (taken), read from `_metadata` by the caller; it is
@@ -178,6 +179,8 @@ uint32_t checkpoint_coordinator_queued_count(const struct checkpoint_coordinator
 uint32_t checkpoint_coordinator_failure_count(const struct checkpoint_coordinator *c); /* FM-1 */
 /* Deletions, removals or writes are still out: closing waits for them (CL-3). */
 bool checkpoint_coordinator_is_busy(const struct checkpoint_coordinator *c);
+/* A checkpoint is on its way into the durable list and cannot be aborted any more. */
+bool checkpoint_coordinator_is_storing(const struct checkpoint_coordinator *c);
 bool checkpoint_coordinator_is_triggering(const struct checkpoint_coordinator *c);
 bool checkpoint_coordinator_is_scheduling(const struct checkpoint_coordinator *c);
 /* When the next periodic request is due, monotonic; UINT64_MAX: never. */

@@ -70,6 +70,7 @@ void rig_drain(struct rig *r)
 			.token = d.token,
 			.id = d.checkpoint_id,
 			.is_all_ended = d.is_all_ended,
+			.subtask_count = d.subtask_count,
 			.reason = d.reason,
 		};
 		if (d.kind == DECIDE_DELETE)

@@ -18,6 +18,7 @@ struct rig_decision {
 	int64_t id;
 	enum deletion_kind deletion;
 	bool is_all_ended;
+	uint32_t subtask_count;
 	enum checkpoint_failure_reason reason;
 	char text[RIG_TEXT_BYTES];
 };

@@ -90,6 +90,28 @@ Test(checkpoint_retention, completions_enter_the_list_one_at_a_time_and_in_order
 	rig_close(&r);
 }
 
+Test(checkpoint_retention, new_attempts_are_not_told_that_a_checkpoint_of_old_ones_is_complete)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	const struct attempt_id second = { .id = { { 2 } } };
+	struct rig r;
+
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_INDEX_ADD] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 1, NULL);
+	cr_assert(checkpoint_coordinator_is_storing(r.c));
+	cr_assert(eq(ptr, (void *)checkpoint_coordinator_restore_latest(r.c, r.now), NULL));
+	execution_graph_set_attempt(r.graph, 1, second);
+	execution_graph_set_state(r.graph, 1, EXECUTION_RUNNING);
+	checkpoint_coordinator_on_index_added(
+			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(not(checkpoint_coordinator_is_storing(r.c)));
+	cr_assert(eq(u32, rig_find(&r, DECIDE_NOTIFY_COMPLETE)->subtask_count, 2));
+	rig_close(&r);
+}
+
 Test(checkpoint_retention, a_removal_that_fails_keeps_the_files_and_is_tried_again)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
