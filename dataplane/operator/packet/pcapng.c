@@ -57,7 +57,7 @@ __attribute__((format(printf, 3, 4))) static enum capture_end damaged(
 	return ferror(p->stream) != 0 ? CAPTURE_UNREADABLE : CAPTURE_WAS_CUT;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static uint16_t read_u16(const struct pcapng *p, const uint8_t *at)
 {
@@ -83,7 +83,7 @@ static uint64_t read_u64(const struct pcapng *p, const uint8_t *at)
 	return p->is_swapped ? __builtin_bswap64(value) : value;
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Room for a body and what follows it. */
 static bool make_room(struct pcapng *p, uint32_t bytes)
@@ -153,7 +153,7 @@ static enum capture_end next_block(struct pcapng *p, char text[CAPTURE_TEXT_BYTE
 	return CAPTURE_GOES_ON;
 }
 
-/* ---- interfaces ------------------------------------------------------------------------------- */
+/* ---- interfaces ------------------------------------------------------------------------------ */
 
 /* A negative power of 10, or of 2 with the top bit; false: more than 64 bits hold. */
 static bool resolution_of(uint8_t code, uint64_t *ticks_per_second)
@@ -220,7 +220,7 @@ static enum capture_end add_interface(struct pcapng *p, char text[CAPTURE_TEXT_B
 	return CAPTURE_GOES_ON;
 }
 
-/* ---- packets ---------------------------------------------------------------------------------- */
+/* ---- packets --------------------------------------------------------------------------------- */
 
 static int64_t time_of(const struct interface *interface, uint64_t ticks)
 {
