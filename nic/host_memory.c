@@ -13,6 +13,18 @@ static size_t round_up(size_t bytes)
 	return (bytes + HUGE_PAGE_BYTES - 1) & ~((size_t)HUGE_PAGE_BYTES - 1);
 }
 
+bool host_memory_has_hugepages(size_t bytes)
+{
+	/* The kernel reserves the pages with the call, or refuses it. */
+	void *memory = mmap(NULL, round_up(bytes), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return false;
+	munmap(memory, round_up(bytes));
+	return true;
+}
+
 int host_memory_map(void **out, size_t bytes, bool use_hugepages, char error[512])
 {
 	size_t size = round_up(bytes);

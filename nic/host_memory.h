@@ -12,5 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether that much would be granted in hugepages now. */
+bool host_memory_has_hugepages(size_t bytes);
+
 int host_memory_map(void **out, size_t bytes, bool use_hugepages, char error[512]);
 void host_memory_unmap(void *memory, size_t bytes);

@@ -19,10 +19,13 @@ enum { BELOW_BYTES = 64 }; /* room for what stands below a job's path */
 int checkpoint_storage_job_path(
 		const char *directory, struct job_id job, char path[STORAGE_PATH_BYTES])
 {
-	char id[ID128_TEXT_BYTES];
+	char id[ID128_TEXT_BYTES], here[STORAGE_PATH_BYTES] = "";
 
 	id128_print(job.id, id);
-	int n = snprintf(path, STORAGE_PATH_BYTES, "%s/%s", directory, id);
+	if (directory[0] != '/' && getcwd(here, sizeof(here)) == NULL)
+		return -errno;
+	int n = snprintf(path, STORAGE_PATH_BYTES, "%s%s%s/%s", here,
+			directory[0] == '/' ? "" : "/", directory, id);
 	return n >= STORAGE_PATH_BYTES - BELOW_BYTES ? -ENAMETOOLONG : 0;
 }
 

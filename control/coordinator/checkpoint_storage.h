@@ -17,7 +17,7 @@
 
 enum { STORAGE_PATH_BYTES = 1024 };
 
-/* <directory>/<32 hex digits>; -ENAMETOOLONG. */
+/* <directory>/<32 hex digits>, absolute, since TaskManagers run elsewhere; -ENAMETOOLONG. */
 int checkpoint_storage_job_path(
 		const char *directory, struct job_id job, char path[STORAGE_PATH_BYTES]);
 /* <job path>/chk-<id> */

@@ -246,6 +246,22 @@ static bool is_completed_name(const char *name)
 			strtoll(name, NULL, 10) > 0;
 }
 
+int ha_store_clear_completed(struct ha_store *s, struct job_id job)
+{
+	char path[DURABLE_PATH_BYTES];
+	int rc = 0;
+
+	path_of(s, job, "completed", path);
+	DIR *dir = opendir(path);
+	if (dir == NULL)
+		return errno == ENOENT ? 0 : -errno;
+	for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;)
+		if (is_completed_name(e->d_name))
+			rc = ha_store_remove_completed(s, job, strtoll(e->d_name, NULL, 10));
+	closedir(dir);
+	return rc;
+}
+
 static int read_one(const struct ha_store *s, struct job_id job, const char *name,
 		Weir__CompletedRecord **record, char text[HA_TEXT_BYTES])
 {

@@ -48,6 +48,8 @@ int ha_store_add_completed(
 		struct ha_store *s, struct job_id job, const Weir__CompletedRecord *record);
 /* One that is not there is no error. */
 int ha_store_remove_completed(struct ha_store *s, struct job_id job, int64_t id);
+/* Forgets all of them, also those that cannot be read. */
+int ha_store_clear_completed(struct ha_store *s, struct job_id job);
 /* All of them, by id (ST-6: one that cannot be read fails the call). */
 int ha_store_read_completed(struct ha_store *s, struct job_id job,
 		Weir__CompletedRecord ***records, uint32_t *count, char text[HA_TEXT_BYTES]);

@@ -24,6 +24,7 @@ enum {
 struct tcp_connection {
 	struct connection port; /* first: the port's pointer is ours */
 	struct bufferevent *bev;
+	bool is_connected;
 	bool is_broken;   /* `closed` was called, or is being called */
 	bool is_closing;  /* close was called inside a callback */
 	bool is_overfull; /* given up because the peer takes nothing */
@@ -125,6 +126,7 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	if (what & BEV_EVENT_CONNECTED) {
 		/* The time limit was for connecting only. */
 		bufferevent_set_timeouts(bev, NULL, NULL);
+		t->is_connected = true;
 		send_at_once(bufferevent_getfd(bev));
 	} else if (t->is_overfull) {
 		reason = "the peer takes no messages";
@@ -147,6 +149,19 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	leave_callback(t);
 }
 
+/* Gives the socket what it takes now; the rest goes when the loop finds it writable. */
+static void write_now(struct tcp_connection *t)
+{
+	struct evbuffer *out = bufferevent_get_output(t->bev);
+
+	if (!t->is_connected || t->is_broken)
+		return;
+	/* The bufferevent keeps others from its front; this is what it does itself. */
+	evbuffer_unfreeze(out, 1);
+	(void)evbuffer_write(out, bufferevent_getfd(t->bev));
+	evbuffer_freeze(out, 1);
+}
+
 static int tcp_send(struct connection *c, const Weir__Envelope *envelope)
 {
 	struct tcp_connection *t = (struct tcp_connection *)c;
@@ -166,18 +181,15 @@ static int tcp_send(struct connection *c, const Weir__Envelope *envelope)
 		return rc;
 	rc = bufferevent_write(t->bev, frame, frame_bytes) == 0 ? 0 : -ENOMEM;
 	free(frame);
+	write_now(t);
 	return rc;
 }
 
 static void tcp_close(struct connection *c)
 {
 	struct tcp_connection *t = (struct tcp_connection *)c;
-	evutil_socket_t fd = bufferevent_getfd(t->bev);
 
 	CHECK(!t->is_closing);
-	/* A last word goes out when the socket takes it at once. */
-	if (!t->is_broken && fd >= 0)
-		(void)evbuffer_write(bufferevent_get_output(t->bev), fd);
 	t->is_closing = true;
 	if (t->callback_depth == 0)
 		destroy(t);
@@ -263,6 +275,7 @@ int tcp_connection_adopt(struct connection **out, struct loop *l, int fd)
 	if (rc != 0)
 		return rc;
 	print_peer(t, fd);
+	t->is_connected = true;
 	send_at_once(fd);
 	bufferevent_enable(t->bev, EV_READ | EV_WRITE);
 	*out = &t->port;

@@ -122,7 +122,7 @@ static bool is_heartbeat(const Weir__TaskHeartbeat *h)
 static bool is_status(const Weir__TaskStatus *s)
 {
 	return is_id(&s->attempt) && is_text(s->error) &&
-			(uint32_t)s->state <= WEIR__TASK_STATE__TASK_FAILED &&
+			(uint32_t)s->state <= WEIR__ATTEMPT_STATE__TASK_FAILED &&
 			(s->numbers == NULL || is_numbers(s->numbers));
 }
 

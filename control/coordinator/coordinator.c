@@ -1,0 +1,266 @@
+#include "control/coordinator/coordinator.h"
+
+#include "control/config/config.h"
+#include "control/coordinator/ha_store.h"
+#include "control/coordinator/io_thread.h"
+#include "control/coordinator/resource_manager.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct coordinator {
+	struct loop *loop;
+	const struct config *config;
+	struct ha_store *ha;
+	struct io_thread *io;
+	struct resource_manager *resources;
+	uint32_t job_count;
+	struct job_master *jobs[COORDINATOR_JOBS_MAX]; /* oldest first */
+};
+
+/* ---- events of TaskManagers ---- */
+
+static void on_joined(void *owner, uint32_t member)
+{
+	struct coordinator *c = owner;
+
+	(void)member;
+	for (uint32_t i = 0; i < c->job_count; i++)
+		job_master_on_joined(c->jobs[i]);
+}
+
+static void on_lost(void *owner, uint32_t member, const char *reason)
+{
+	struct coordinator *c = owner;
+
+	for (uint32_t i = 0; i < c->job_count; i++)
+		job_master_on_lost(c->jobs[i], member, reason);
+}
+
+static void on_message(void *owner, uint32_t member, const Weir__Envelope *envelope)
+{
+	struct coordinator *c = owner;
+
+	for (uint32_t i = 0; i < c->job_count; i++)
+		if (job_master_on_message(c->jobs[i], member, envelope))
+			return;
+}
+
+static const struct resource_manager_events events = {on_joined, on_lost, on_message};
+
+/* ---- life ---- */
+
+static int listen_for_taskmanagers(struct coordinator *c, char text[COORDINATOR_TEXT_BYTES])
+{
+	int rc = resource_manager_create(&c->resources, c->loop, c->config, &events, c);
+
+	if (rc != 0)
+		snprintf(text, COORDINATOR_TEXT_BYTES,
+				"cannot listen for TaskManagers on %s:%d (jobmanager.bind-host, "
+				"jobmanager.rpc.port): %s",
+				config_text(c->config, "jobmanager.bind-host"),
+				(int)config_int(c->config, "jobmanager.rpc.port"), strerror(-rc));
+	return rc;
+}
+
+int coordinator_create(struct coordinator **out, struct loop *l, const struct config *config,
+		char text[COORDINATOR_TEXT_BYTES])
+{
+	struct coordinator *c = calloc(1, sizeof(*c));
+
+	snprintf(text, COORDINATOR_TEXT_BYTES, "out of memory");
+	if (c == NULL)
+		return -ENOMEM;
+	c->loop = l;
+	c->config = config;
+	int rc = ha_store_open(
+			&c->ha, config_text(config, "high-availability.storageDir"), text);
+	if (rc == 0)
+		rc = io_thread_create(&c->io, l);
+	if (rc == 0)
+		rc = listen_for_taskmanagers(c, text);
+	if (rc != 0) {
+		coordinator_destroy(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+void coordinator_suspend(struct coordinator *c)
+{
+	for (uint32_t i = 0; i < c->job_count; i++)
+		job_master_suspend(c->jobs[i]);
+}
+
+void coordinator_destroy(struct coordinator *c)
+{
+	if (c == NULL)
+		return;
+	/* What the I/O thread still has under way tells jobs about it. */
+	io_thread_destroy(c->io);
+	for (uint32_t i = 0; i < c->job_count; i++)
+		job_master_destroy(c->jobs[i]);
+	resource_manager_destroy(c->resources);
+	ha_store_close(c->ha);
+	free(c);
+}
+
+static struct job_services services_of(const struct coordinator *c)
+{
+	return (struct job_services){c->loop, c->io, c->ha, c->resources, c->config};
+}
+
+/* ---- jobs ---- */
+
+static void remove_job(struct coordinator *c, uint32_t index)
+{
+	job_master_destroy(c->jobs[index]);
+	c->job_count--;
+	memmove(&c->jobs[index], &c->jobs[index + 1],
+			(c->job_count - index) * sizeof(*c->jobs));
+}
+
+/* Over, and nothing of it is under way on the I/O thread any more. */
+static bool is_forgettable(const struct job_master *jm)
+{
+	return job_status_is_terminal(job_master_status(jm)) && !job_master_is_busy(jm);
+}
+
+/* Keeps the last few that have ended, for people to look at. */
+static void forget_ended(struct coordinator *c)
+{
+	uint32_t ended = 0;
+
+	for (uint32_t i = c->job_count; i > 0; i--) {
+		if (!is_forgettable(c->jobs[i - 1]))
+			continue;
+		ended++;
+		if (ended > COORDINATOR_ENDED_MAX)
+			remove_job(c, i - 1);
+	}
+}
+
+/* The same job again takes the place of the one that ended. */
+static void forget_same(struct coordinator *c, struct job_id id)
+{
+	for (uint32_t i = c->job_count; i > 0; i--)
+		if (id128_is_equal(job_master_id(c->jobs[i - 1]).id, id.id) &&
+				is_forgettable(c->jobs[i - 1]))
+			remove_job(c, i - 1);
+}
+
+static void adopt(struct coordinator *c, struct job_master *jm)
+{
+	CHECK(c->job_count < COORDINATOR_JOBS_MAX);
+	c->jobs[c->job_count++] = jm;
+	job_master_start(jm);
+}
+
+int coordinator_submit(struct coordinator *c, const struct job_submission *submission,
+		struct job_id *id, struct config_error *error)
+{
+	struct job_services services = services_of(c);
+	struct job_master *jm;
+
+	forget_ended(c);
+	if (c->job_count == COORDINATOR_JOBS_MAX) {
+		snprintf(error->text, sizeof(error->text), "%d jobs are here already",
+				COORDINATOR_JOBS_MAX);
+		return -EAGAIN;
+	}
+	int rc = job_master_create(&jm, &services, submission, error);
+	if (rc != 0)
+		return rc;
+	*id = job_master_id(jm);
+	struct job_master *other = coordinator_find_job(c, *id);
+	if (other != NULL && !job_status_is_terminal(job_master_status(other))) {
+		snprintf(error->text, sizeof(error->text),
+				"job %s is here already and %s; stop it first (weir stop), or give "
+				"this one another name",
+				job_master_name(other),
+				job_status_name(job_master_status(other)));
+		job_master_destroy(jm);
+		return -EEXIST;
+	}
+	forget_same(c, *id);
+	adopt(c, jm);
+	return 0;
+}
+
+static void recover_job(struct coordinator *c, struct job_id id)
+{
+	struct job_services services = services_of(c);
+	char text[HA_TEXT_BYTES], name[ID128_TEXT_BYTES];
+	struct config_error error = {""};
+	Weir__JobRecord *record;
+	struct job_master *jm;
+
+	id128_print(id.id, name);
+	if (ha_store_read_job(c->ha, id, &record, text) != 0) {
+		log_error("coordinator", "job %s cannot be recovered: %s", name, text);
+		return;
+	}
+	if (record->end == WEIR__JOB_END__NOT_ENDED && c->job_count < COORDINATOR_JOBS_MAX) {
+		if (job_master_recover(&jm, &services, record, &error) == 0) {
+			log_info("coordinator", "job %s (%s) is recovered", name,
+					job_master_name(jm));
+			adopt(c, jm);
+		} else {
+			log_error("coordinator", "job %s cannot be recovered: %s", name,
+					error.text);
+		}
+	}
+	weir__job_record__free_unpacked(record, NULL);
+}
+
+void coordinator_recover(struct coordinator *c, const char *which)
+{
+	struct job_id *jobs, only;
+	uint32_t count;
+	bool is_one = id128_parse(which, &only.id);
+	int rc = ha_store_list_jobs(c->ha, &jobs, &count);
+
+	if (rc != 0) {
+		log_error("coordinator", "the jobs of the store cannot be listed: %s",
+				strerror(-rc));
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (!is_one || id128_is_equal(jobs[i].id, only.id))
+			recover_job(c, jobs[i]);
+	free(jobs);
+}
+
+/* ---- what is ---- */
+
+struct job_master *coordinator_job_at(const struct coordinator *c, uint32_t index)
+{
+	return index < c->job_count ? c->jobs[c->job_count - 1 - index] : NULL;
+}
+
+struct job_master *coordinator_find_job(const struct coordinator *c, struct job_id id)
+{
+	for (uint32_t i = c->job_count; i > 0; i--)
+		if (id128_is_equal(job_master_id(c->jobs[i - 1]).id, id.id))
+			return c->jobs[i - 1];
+	return NULL;
+}
+
+uint16_t coordinator_port(const struct coordinator *c)
+{
+	return resource_manager_port(c->resources);
+}
+
+const struct config *coordinator_config(const struct coordinator *c)
+{
+	return c->config;
+}
+
+struct resource_manager *coordinator_resources(const struct coordinator *c)
+{
+	return c->resources;
+}

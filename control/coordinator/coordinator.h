@@ -1,0 +1,42 @@
+#pragma once
+
+/*
+ * coordinator: the JobManager of one process: its jobs, TaskManagers and durable store.
+ *
+ * Place    top of control/coordinator; coordinator_main.c makes one, control/rest asks it.
+ * Thread   the loop's.
+ * Memory   jobs, running ones and the last COORDINATOR_ENDED_MAX that have ended.
+ * Errors   0 or -errno with one line.
+ * Life     create, recover?, the loop runs, suspend, destroy with the loop stopped.
+ */
+
+#include "control/config/config_error.h"
+#include "control/coordinator/job_master.h"
+
+enum { COORDINATOR_TEXT_BYTES = 1536, COORDINATOR_JOBS_MAX = 64, COORDINATOR_ENDED_MAX = 16 };
+
+struct coordinator;
+
+/* Listens for TaskManagers.  -EBUSY: another coordinator has the directory; -EADDRINUSE. */
+int coordinator_create(struct coordinator **out, struct loop *l, const struct config *config,
+		char text[COORDINATOR_TEXT_BYTES]);
+/* Goes on with unfinished jobs of the store: all, or the one whose id is given (32 hex digits).
+ * One that cannot be read is logged and left alone. */
+void coordinator_recover(struct coordinator *c, const char *which);
+/* Leaves the jobs to the next coordinator. */
+void coordinator_suspend(struct coordinator *c);
+void coordinator_destroy(struct coordinator *c);
+
+/* -EINVAL: the job file is wrong; -EEXIST: that job is running, `*id` says which it is; -EAGAIN:
+ * too many jobs. */
+int coordinator_submit(struct coordinator *c, const struct job_submission *submission,
+		struct job_id *id, struct config_error *error);
+
+/* NULL behind the last; the newest first. */
+struct job_master *coordinator_job_at(const struct coordinator *c, uint32_t index);
+/* The newest of that id, or NULL. */
+struct job_master *coordinator_find_job(const struct coordinator *c, struct job_id id);
+
+uint16_t coordinator_port(const struct coordinator *c);
+const struct config *coordinator_config(const struct coordinator *c);
+struct resource_manager *coordinator_resources(const struct coordinator *c);

@@ -1,0 +1,254 @@
+/* job_checkpoint_io: decisions whose work blocks; each is done on the I/O thread and answered. */
+
+#include "control/coordinator/completed_record.h"
+#include "control/coordinator/ha_store.h"
+#include "control/coordinator/job_master_internal.h"
+#include "control/metadata/metadata.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
+#include "dataplane/base/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What all of them carry. */
+struct work {
+	struct job_master *jm;
+	uint64_t token;
+	int64_t id;
+	int status;
+	char location[STORAGE_PATH_BYTES];
+	struct job_metadata *metadata;
+	uint64_t bytes;
+	const struct deletion *deletion; /* the rules', until the answer */
+	Weir__CompletedRecord record;
+	int32_t recent_ms[JOB_RECENT_MAX];
+};
+
+static struct work *work_of(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	CHECK(w != NULL);
+	w->jm = jm;
+	w->token = d->token;
+	w->id = d->checkpoint_id;
+	return w;
+}
+
+static void tell(const struct work *w, const char *what)
+{
+	if (w->status != 0)
+		log_error("job_master", "job %s, checkpoint %" PRId64 ": %s: %s",
+				w->jm->spec->name, w->id, what, strerror(-w->status));
+}
+
+/* ---- ids ---- */
+
+static void reserve(void *context)
+{
+	struct work *w = context;
+
+	w->status = ha_store_write_next_id(
+			w->jm->services.ha, w->jm->spec->id, w->id + HA_ID_BLOCK_COUNT);
+}
+
+static void give_id(struct job_master *jm, uint64_t token)
+{
+	int64_t id = jm->next_id++;
+
+	checkpoint_coordinator_on_id_drawn(jm->checkpoints, token, 0, id, job_now());
+	job_pump(jm);
+}
+
+static void on_reserved(void *context)
+{
+	struct work *w = context;
+	struct job_master *jm = w->jm;
+
+	tell(w, "its id cannot be reserved");
+	if (w->status == 0) {
+		if (w->id + HA_ID_BLOCK_COUNT > jm->reserved_id)
+			jm->reserved_id = w->id + HA_ID_BLOCK_COUNT;
+		give_id(jm, w->token);
+	} else {
+		checkpoint_coordinator_on_id_drawn(
+				jm->checkpoints, w->token, w->status, 0, job_now());
+		job_pump(jm);
+	}
+	free(w);
+}
+
+void job_io_draw_id(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	if (jm->next_id < jm->reserved_id) {
+		give_id(jm, d->token);
+		return;
+	}
+	struct work *w = work_of(jm, d);
+	w->id = jm->next_id;
+	job_post(jm, reserve, on_reserved, w);
+}
+
+/* ---- the directory ---- */
+
+static void prepare(void *context)
+{
+	struct work *w = context;
+
+	w->status = checkpoint_storage_prepare(w->jm->job_path, w->id, w->location);
+}
+
+static void on_prepared(void *context)
+{
+	struct work *w = context;
+
+	tell(w, "its directory cannot be made");
+	checkpoint_coordinator_on_location_prepared(
+			w->jm->checkpoints, w->token, w->status, w->location, job_now());
+	job_pump(w->jm);
+	free(w);
+}
+
+void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	job_post(jm, prepare, on_prepared, work_of(jm, d));
+}
+
+/* ---- metadata ---- */
+
+static void write_metadata(void *context)
+{
+	struct work *w = context;
+
+	crash_point("before-metadata");
+	w->status = metadata_write(w->location, job_metadata_of(w->metadata), &w->bytes);
+}
+
+static void on_metadata_written(void *context)
+{
+	struct work *w = context;
+
+	tell(w, "its metadata cannot be written");
+	checkpoint_coordinator_on_metadata_written(
+			w->jm->checkpoints, w->token, w->status, job_now());
+	job_metadata_destroy(w->metadata);
+	job_pump(w->jm);
+	free(w);
+}
+
+void job_io_write_metadata(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	struct work *w = work_of(jm, d);
+
+	snprintf(w->location, sizeof(w->location), "%s", pending_checkpoint_location(d->pending));
+	w->metadata = job_metadata_create(jm, d->pending);
+	job_post(jm, write_metadata, on_metadata_written, w);
+}
+
+/* ---- the durable list ---- */
+
+/* The newest durations go with it, for a coordinator that takes over. */
+static void fill_history(struct job_master *jm, struct work *w)
+{
+	struct checkpoint_counts k = checkpoint_stats_counts(
+			checkpoint_coordinator_stats(jm->checkpoints));
+	uint32_t n = jm->recent_count < JOB_RECENT_MAX ? jm->recent_count : JOB_RECENT_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+		w->recent_ms[i] = jm->recent_ms[(jm->recent_count - n + i) % JOB_RECENT_MAX];
+	w->record.n_recent_ms = n;
+	w->record.recent_ms = w->recent_ms;
+	w->record.completed_count = jm->completed_before + k.completed + 1;
+	w->record.failed_count = jm->failed_before + k.failed;
+}
+
+static void add_to_index(void *context)
+{
+	struct work *w = context;
+
+	w->status = ha_store_add_completed(w->jm->services.ha, w->jm->spec->id, &w->record);
+}
+
+static void on_index_added(void *context)
+{
+	struct work *w = context;
+
+	tell(w, "it cannot be added to the list of completed checkpoints");
+	checkpoint_coordinator_on_index_added(
+			w->jm->checkpoints, w->token, w->status, job_now());
+	job_pump(w->jm);
+	free(w);
+}
+
+void job_io_index_add(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	struct work *w = work_of(jm, d);
+	const struct completed_checkpoint *c = d->completed;
+
+	completed_record_fill(&w->record, c);
+	if (!c->is_restored) {
+		int64_t ms = c->completed_ms - c->timestamp_ms;
+
+		jm->recent_ms[jm->recent_count++ % JOB_RECENT_MAX] =
+				ms < 0 ? 0 : ms > INT32_MAX ? INT32_MAX : (int32_t)ms;
+	}
+	fill_history(jm, w);
+	job_post(jm, add_to_index, on_index_added, w);
+}
+
+static void remove_from_index(void *context)
+{
+	struct work *w = context;
+
+	w->status = ha_store_remove_completed(w->jm->services.ha, w->jm->spec->id, w->id);
+}
+
+static void on_index_removed(void *context)
+{
+	struct work *w = context;
+
+	tell(w, "it cannot be taken off the list of completed checkpoints");
+	checkpoint_coordinator_on_index_removed(
+			w->jm->checkpoints, w->token, w->status, job_now());
+	job_pump(w->jm);
+	free(w);
+}
+
+void job_io_index_remove(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	struct work *w = work_of(jm, d);
+
+	w->id = d->completed->id;
+	job_post(jm, remove_from_index, on_index_removed, w);
+}
+
+/* ---- deleting ---- */
+
+static void delete_files(void *context)
+{
+	struct work *w = context;
+
+	w->status = checkpoint_storage_delete(w->deletion);
+}
+
+static void on_deleted(void *context)
+{
+	struct work *w = context;
+
+	/* CL-1: a failure is logged only. */
+	tell(w, "not all of it could be deleted");
+	checkpoint_coordinator_on_deleted(w->jm->checkpoints, w->token, w->status, job_now());
+	job_pump(w->jm);
+	free(w);
+}
+
+void job_io_delete(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	struct work *w = work_of(jm, d);
+
+	w->deletion = d->deletion;
+	w->id = d->deletion->checkpoint_id;
+	job_post(jm, delete_files, on_deleted, w);
+}

@@ -1,0 +1,370 @@
+/* job_deployment: from "there is a TaskManager" to running tasks (semantics 19.1). */
+
+#include "control/coordinator/files_list.h"
+#include "control/coordinator/job_master_internal.h"
+#include "control/coordinator/resource_manager.h"
+#include "control/coordinator/task_manager_gateway.h"
+#include "control/metadata/metadata.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/log.h"
+#include "dataplane/base/prng.h"
+
+#include "control/proto/message.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Files that one source begins with, when no checkpoint says which. */
+struct listing {
+	char **files;
+	uint32_t count;
+};
+
+/* What is read before tasks can be sent off. */
+struct deploy_work {
+	struct job_master *jm;
+	uint64_t generation;
+	char *location; /* of the checkpoint restored from; NULL: none */
+	struct metadata *metadata;
+	struct listing *listings; /* files_count of them */
+	int status;
+	char directory[METADATA_PATH_BYTES];
+	char text[JOB_TEXT_BYTES];
+};
+
+static const struct metadata_bytes *state_of_coordinator(
+		const struct metadata *m, const char *uid)
+{
+	for (uint32_t i = 0; m != NULL && i < m->coordinator_count; i++)
+		if (strcmp(m->coordinators[i].name, uid) == 0)
+			return &m->coordinators[i].bytes;
+	return NULL;
+}
+
+/* ---- on the I/O thread ---- */
+
+static void read_all(void *context)
+{
+	struct deploy_work *w = context;
+	const struct job_master *jm = w->jm;
+	char text[METADATA_TEXT_BYTES] = "";
+
+	if (w->location != NULL)
+		w->status = metadata_read(&w->metadata, w->location, w->directory, text);
+	if (w->status != 0) {
+		snprintf(w->text, sizeof(w->text),
+				"the checkpoint to restore from cannot be read: %s", text);
+		return;
+	}
+	for (uint32_t i = 0; w->status == 0 && i < jm->files_count; i++) {
+		char reason[FILES_TEXT_BYTES];
+
+		if (state_of_coordinator(w->metadata, jm->files[i].uid) != NULL)
+			continue;
+		w->status = files_list(jm->files[i].path, &w->listings[i].files,
+				&w->listings[i].count, reason);
+		if (w->status != 0)
+			snprintf(w->text, sizeof(w->text), "source %s: %s", jm->files[i].uid,
+					reason);
+	}
+}
+
+/* ---- the message ---- */
+
+/* What holds for tasks of this job, wherever it was set; what nobody set each TaskManager knows. */
+static const char *const task_keys[] = {
+		"execution.buffer-timeout.enabled",
+		"execution.buffer-timeout.interval",
+		"execution.checkpointing.data-inline-threshold",
+		"execution.checkpointing.max-concurrent-checkpoints",
+		"parallelism.default",
+		"pipeline.max-parallelism",
+};
+
+enum { TASK_KEYS_COUNT = sizeof(task_keys) / sizeof(task_keys[0]) };
+
+static bool is_task_key(const char *assignment)
+{
+	for (uint32_t i = 0; i < TASK_KEYS_COUNT; i++) {
+		size_t length = strlen(task_keys[i]);
+
+		if (strncmp(assignment, task_keys[i], length) == 0 && assignment[length] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* Keeps the assignments among "-D", "key=value", ... that tasks need; returns how many. */
+static uint32_t keep_task_keys(char **args, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (is_task_key(args[i]))
+			args[kept++] = args[i];
+	return kept;
+}
+
+static void fill_tasks(const struct job_master *jm, const struct metadata *m,
+		Weir__SubmitTask *tasks, Weir__SubmitTask **pointers)
+{
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		uint32_t place = execution_graph_vertex_of(jm->graph, s);
+		const char *uid = job_vertex_at(jm, place)->uid;
+		Weir__SubmitTask *t = pointers[s] = &tasks[s];
+
+		weir__submit_task__init(t);
+		t->vertex = jm->spec->order[place];
+		t->subtask_index = execution_graph_index_of(jm->graph, s);
+		t->attempt = message_id_bytes(&jm->executions[s].attempt.id);
+		for (uint32_t v = 0; m != NULL && v < m->vertex_count; v++) {
+			const struct metadata_vertex *from = &m->vertices[v];
+
+			for (uint32_t i = 0; i < from->subtask_count; i++)
+				if (strcmp(from->uid, uid) == 0 &&
+						from->subtasks[i].index == t->subtask_index)
+					t->state = (ProtobufCBinaryData){
+							from->subtasks[i].state.size,
+							(uint8_t *)(uintptr_t)from->subtasks[i]
+									.state.data};
+		}
+	}
+}
+
+static int submit(struct job_master *jm, const struct deploy_work *w)
+{
+	uint32_t setting_count;
+	char **settings = config_to_args(jm->config, &setting_count);
+	Weir__SubmitTask *tasks = calloc(jm->subtask_count, sizeof(*tasks));
+	Weir__SubmitTask **pointers = calloc(jm->subtask_count, sizeof(*pointers));
+	Weir__SubmitTasks m = WEIR__SUBMIT_TASKS__INIT;
+
+	CHECK(settings != NULL && tasks != NULL && pointers != NULL);
+	fill_tasks(jm, w->metadata, tasks, pointers);
+	jm->deployment = jm->run ^ jm->generation;
+	m.deployment = jm->deployment;
+	m.job = message_id_bytes(&jm->spec->id.id);
+	m.job_name = (char *)(uintptr_t)jm->spec->name;
+	m.job_file = jm->record->file_text;
+	m.job_file_name = jm->record->file_name;
+	m.plugin_dir = jm->record->plugin_dir;
+	m.n_overrides = jm->record->n_overrides;
+	m.overrides = jm->record->overrides;
+	m.n_settings = keep_task_keys(settings, setting_count);
+	m.settings = settings;
+	m.checkpoint_dir = jm->job_path;
+	if (w->metadata != NULL) {
+		m.restored_dir = (char *)(uintptr_t)w->directory;
+		m.restored_checkpoint_id = w->metadata->checkpoint_id;
+	}
+	m.n_tasks = jm->subtask_count;
+	m.tasks = pointers;
+	int rc = task_manager_gateway_submit(
+			resource_manager_gateway(jm->services.resources, jm->member), &m);
+	free(settings);
+	free(tasks);
+	free(pointers);
+	return rc;
+}
+
+/* ---- before and after ---- */
+
+static void make_attempts(struct job_master *jm)
+{
+	jm->attempt_number++;
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		struct execution *e = &jm->executions[s];
+
+		execution_reset(e, s, jm->attempt_number, jm->run, job_now().wall_ms);
+		execution_graph_set_attempt(jm->graph, s, e->attempt);
+	}
+}
+
+/* The operator coordinators go back to the checkpoint, or to the beginning (RE-7). */
+static int reset_files(struct job_master *jm, const struct deploy_work *w)
+{
+	for (uint32_t i = 0; i < jm->files_count; i++) {
+		struct job_files *f = &jm->files[i];
+		const struct metadata_bytes *state = state_of_coordinator(w->metadata, f->uid);
+		int rc = state == NULL ? split_enumerator_reset(f->enumerator, NULL, 0)
+				       : split_enumerator_reset(f->enumerator, state->data,
+							 state->size);
+
+		if (rc == 0 && state != NULL && !split_enumerator_is_listed(f->enumerator))
+			rc = -EBADMSG;
+		if (rc == 0 && state == NULL)
+			rc = split_enumerator_set_files(f->enumerator, w->listings[i].files,
+					w->listings[i].count);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void take_slots(struct job_master *jm)
+{
+	struct task_manager_gateway *g =
+			resource_manager_gateway(jm->services.resources, jm->member);
+
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		execution_take_slot(&jm->executions[s], jm->member, g);
+		job_set_execution(jm, &jm->executions[s], EXECUTION_DEPLOYING);
+	}
+}
+
+/* NULL, or why these tasks cannot be sent. */
+static const char *send_tasks(struct job_master *jm, struct deploy_work *w)
+{
+	if (w->status != 0)
+		return w->text;
+	if (w->metadata != NULL && job_metadata_check(jm, w->metadata, w->text) != 0)
+		return w->text;
+	if (reset_files(jm, w) != 0)
+		return "the state of a source's file list cannot be read";
+	if (w->metadata != NULL)
+		job_metadata_tell_changes(jm, w->metadata);
+	take_slots(jm);
+	resource_manager_set_busy(jm->services.resources, jm->member, true);
+	jm->is_building = true;
+	jm->restored_id = w->metadata == NULL ? 0 : w->metadata->checkpoint_id;
+	if (submit(jm, w) != 0)
+		return "the tasks with their state are too large for one message";
+	return NULL;
+}
+
+static void free_work(struct deploy_work *w)
+{
+	for (uint32_t i = 0; i < w->jm->files_count; i++)
+		files_list_free(w->listings[i].files, w->listings[i].count);
+	free(w->listings);
+	metadata_free(w->metadata);
+	free(w->location);
+	free(w);
+}
+
+static void on_read(void *context)
+{
+	struct deploy_work *w = context;
+	struct job_master *jm = w->jm;
+
+	jm->is_preparing = false;
+	/* Cancelled, suspended, or the TaskManager went away meanwhile. */
+	if (w->generation != jm->generation) {
+		free_work(w);
+		job_check_ended(jm);
+		job_deploy(jm);
+		return;
+	}
+	const char *fault = send_tasks(jm, w);
+	if (fault != NULL) {
+		jm->is_restore_refused = w->location != NULL;
+		job_fail_for_good(jm, NULL, fault);
+	} else {
+		job_enter(jm, JOB_STATUS_RUNNING);
+	}
+	free_work(w);
+}
+
+void job_deploy(struct job_master *jm)
+{
+	if ((jm->status != JOB_STATUS_CREATED && jm->status != JOB_STATUS_RESTARTING) ||
+			jm->is_delayed || jm->is_preparing || jm->member != MEMBER_NONE)
+		return;
+	for (uint32_t s = 0; s < jm->subtask_count; s++)
+		if (jm->executions[s].gateway != NULL)
+			return;
+	jm->member = resource_manager_take(jm->services.resources);
+	if (jm->member == MEMBER_NONE) {
+		log_info("job_master", "job %s waits for a TaskManager", jm->spec->name);
+		return;
+	}
+	make_attempts(jm);
+	const struct completed_checkpoint *from =
+			checkpoint_coordinator_restore_latest(jm->checkpoints, job_now());
+	struct deploy_work *w = calloc(1, sizeof(*w));
+	CHECK(w != NULL);
+	w->jm = jm;
+	w->generation = ++jm->generation;
+	w->location = from == NULL ? NULL : strdup(from->location);
+	w->listings = calloc(jm->files_count + 1, sizeof(*w->listings));
+	CHECK(w->listings != NULL && (from == NULL || w->location != NULL));
+	if (from != NULL)
+		log_info("job_master", "job %s restores checkpoint %" PRId64 " from %s",
+				jm->spec->name, from->id, from->location);
+	jm->is_preparing = true;
+	job_pump(jm);
+	job_post(jm, read_all, on_read, w);
+}
+
+/* What the TaskManager will say again, however often it is asked. */
+static bool is_for_good(const struct job_master *jm, int status)
+{
+	return !jm->was_deployed || status == -EBADMSG || status == -EINVAL || status == -ENOMEM;
+}
+
+void job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer)
+{
+	char text[JOB_TEXT_BYTES];
+
+	if (!jm->is_building)
+		return;
+	jm->is_building = false;
+	resource_manager_set_busy(jm->services.resources, jm->member, false);
+	if (answer->status == 0) {
+		jm->was_deployed = true;
+		return;
+	}
+	for (uint32_t s = 0; s < jm->subtask_count; s++)
+		job_set_execution(jm, &jm->executions[s],
+				jm->executions[s].state == EXECUTION_CANCELING
+						? EXECUTION_CANCELED
+						: EXECUTION_FAILED);
+	snprintf(text, sizeof(text), "%.1400s", answer->error);
+	jm->is_restore_refused = jm->restored_id > 0 &&
+			(answer->status == -EBADMSG || answer->status == -EINVAL);
+	if (is_for_good(jm, answer->status))
+		job_fail_for_good(jm, NULL, text);
+	else
+		job_fail(jm, NULL, text);
+	job_check_ended(jm);
+}
+
+/* ---- the coordinators of operators ---- */
+
+void job_send_files(struct job_master *jm)
+{
+	char text[SPLIT_TEXT_BYTES];
+	uint32_t index;
+
+	for (uint32_t i = 0; i < jm->files_count; i++) {
+		struct job_files *f = &jm->files[i];
+
+		while (split_enumerator_next(f->enumerator, &index, text)) {
+			uint32_t s = execution_graph_subtask(jm->graph, f->place, index);
+
+			execution_send_event(&jm->executions[s], f->operator_index, text);
+		}
+	}
+}
+
+void job_on_operator_event(
+		struct job_master *jm, struct execution *e, const Weir__OperatorEvent *event)
+{
+	uint32_t place = execution_graph_vertex_of(jm->graph, e->subtask);
+
+	for (uint32_t i = 0; i < jm->files_count; i++) {
+		struct job_files *f = &jm->files[i];
+
+		if (f->place != place || f->operator_index != event->operator_index)
+			continue;
+		if (split_enumerator_on_event(f->enumerator,
+				    execution_graph_index_of(jm->graph, e->subtask),
+				    event->data.data, event->data.len) != 0)
+			log_warn("job_master", "job %s: operator %s sent an event that is none",
+					jm->spec->name, f->uid);
+		job_send_files(jm);
+		return;
+	}
+}

@@ -1,0 +1,343 @@
+/* job_failover: task states, failures, restarts, and the end of a job (semantics 22). */
+
+#include "control/coordinator/job_master_internal.h"
+#include "control/coordinator/resource_manager.h"
+#include "control/coordinator/task_manager_gateway.h"
+#include "control/net/loop.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/clock.h"
+#include "dataplane/base/crash_point.h"
+#include "dataplane/base/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CANCEL_TIMEOUT_NS UINT64_C(30000000000)
+#define END_RETRY_NS UINT64_C(1000000000)
+
+/* ---- failures ---- */
+
+static void remember(struct job_master *jm, const struct execution *e, const char *text)
+{
+	struct job_failure *f = &jm->failures[jm->failure_count++ % JOB_FAILURES_MAX];
+	const struct resource_row *row = NULL;
+
+	memset(f, 0, sizeof(*f));
+	f->wall_ms = clock_wall_ms();
+	snprintf(f->text, sizeof(f->text), "%s", text);
+	if (e != NULL) {
+		execution_graph_print_subtask(jm->graph, e->subtask, f->task);
+		row = resource_manager_row(jm->services.resources, e->member);
+	}
+	if (row != NULL)
+		snprintf(f->task_manager, sizeof(f->task_manager), "%s", row->id);
+	log_error("job_master", "job %s failed%s%s: %s", jm->spec->name,
+			e == NULL ? "" : ", task ", f->task, text);
+}
+
+static void fail_finally(struct job_master *jm, const char *text)
+{
+	free(jm->record->failure);
+	jm->record->failure = strdup(text);
+	CHECK(jm->record->failure != NULL);
+	jm->generation++;
+	job_enter(jm, JOB_STATUS_FAILING);
+	job_cancel_tasks(jm);
+	job_check_ended(jm);
+}
+
+void job_fail_for_good(struct job_master *jm, const struct execution *e, const char *text)
+{
+	remember(jm, e, text);
+	if (job_status_may_follow(jm->status, JOB_STATUS_FAILING) && !jm->is_ending)
+		fail_finally(jm, text);
+}
+
+void job_fail(struct job_master *jm, const struct execution *e, const char *text)
+{
+	uint64_t delay_ns;
+
+	remember(jm, e, text);
+	/* One failure brings others; only the first of them is judged. */
+	if (!job_status_may_follow(jm->status, JOB_STATUS_RESTARTING) || jm->is_ending)
+		return;
+	if (!restart_strategy_on_failure(&jm->restarts, prng_next(&jm->prng), &delay_ns,
+			    clock_monotonic_ns())) {
+		char last[JOB_TEXT_BYTES];
+
+		snprintf(last, sizeof(last), "%s (no more restarts: restart-strategy.type is %s)",
+				text, restart_kind_name(jm->restarts.config.kind));
+		fail_finally(jm, last);
+		return;
+	}
+	jm->generation++;
+	jm->record->restarts++;
+	job_write_record(jm, NULL);
+	job_enter(jm, JOB_STATUS_RESTARTING);
+	jm->is_delayed = delay_ns > 0;
+	if (jm->is_delayed) {
+		log_info("job_master", "job %s: restart %u in %" PRIu64 " ms", jm->spec->name,
+				jm->record->restarts, delay_ns / 1000000);
+		loop_timer_set(jm->restart_timer, delay_ns);
+	}
+	job_cancel_tasks(jm);
+	job_check_ended(jm);
+}
+
+void job_on_restart_timer(void *context)
+{
+	struct job_master *jm = context;
+
+	jm->is_delayed = false;
+	job_check_ended(jm);
+}
+
+/* ---- cancelling ---- */
+
+void job_cancel_tasks(struct job_master *jm)
+{
+	bool has_asked = false;
+
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		struct execution *e = &jm->executions[s];
+
+		if (execution_is_terminal(e))
+			continue;
+		if (e->gateway == NULL) {
+			job_set_execution(jm, e, EXECUTION_CANCELED);
+			continue;
+		}
+		execution_cancel(e);
+		job_set_execution(jm, e, EXECUTION_CANCELING);
+		has_asked = true;
+	}
+	struct task_manager_gateway *g =
+			resource_manager_gateway(jm->services.resources, jm->member);
+	if (g != NULL)
+		task_manager_gateway_flush(g);
+	if (has_asked)
+		loop_timer_set(jm->cancel_timer, CANCEL_TIMEOUT_NS);
+}
+
+void job_on_cancel_timer(void *context)
+{
+	struct job_master *jm = context;
+
+	if (jm->status == JOB_STATUS_RUNNING)
+		return;
+	resource_manager_expel(jm->services.resources, jm->member,
+			"it did not cancel its tasks within 30 s");
+}
+
+/* ---- the end ---- */
+
+/* The sums that `weir list` shows of a job that is over. */
+static void fill_record(struct job_master *jm, Weir__JobEnd end)
+{
+	struct job_counts c = job_master_counts(jm);
+
+	jm->record->end = end;
+	jm->record->ended_ms = clock_wall_ms();
+	jm->record->records_in = c.records_in;
+	jm->record->records_out = c.records_out;
+	jm->record->checkpoints_completed = c.checkpoints_completed;
+	jm->record->checkpoints_failed = c.checkpoints_failed;
+}
+
+/* The end is durable: now it is one, and checkpoints may go (ST-5). */
+static void on_end_written(struct job_master *jm, int status)
+{
+	static const struct {
+		enum job_status status;
+		enum job_end end;
+	} ends[] = {
+			[WEIR__JOB_END__ENDED_FINISHED] = {JOB_STATUS_FINISHED, JOB_FINISHED},
+			[WEIR__JOB_END__ENDED_CANCELED] = {JOB_STATUS_CANCELED, JOB_CANCELED},
+			[WEIR__JOB_END__ENDED_FAILED] = {JOB_STATUS_FAILED, JOB_FAILED},
+	};
+
+	if (status != 0) {
+		/* Told in the log; a full disk may have room again. */
+		loop_timer_set(jm->restart_timer, END_RETRY_NS);
+		jm->is_ending = false;
+		return;
+	}
+	job_enter(jm, ends[jm->record->end].status);
+	/* A refused restore must leave what there is to restore from. */
+	if (jm->is_restore_refused)
+		checkpoint_coordinator_shutdown(jm->checkpoints, job_now());
+	else
+		checkpoint_coordinator_end(jm->checkpoints, ends[jm->record->end].end, job_now());
+	job_pump(jm);
+}
+
+static void end(struct job_master *jm, Weir__JobEnd how)
+{
+	if (jm->is_ending)
+		return;
+	jm->is_ending = true;
+	if (how == WEIR__JOB_END__ENDED_FINISHED)
+		crash_point("before-finished");
+	fill_record(jm, how);
+	job_write_record(jm, on_end_written);
+}
+
+void job_check_ended(struct job_master *jm)
+{
+	bool is_finished = true;
+
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		if (!execution_is_terminal(&jm->executions[s]))
+			return;
+		is_finished = is_finished && jm->executions[s].state == EXECUTION_FINISHED;
+	}
+	loop_timer_clear(jm->cancel_timer);
+	resource_manager_release(jm->services.resources, jm->member);
+	jm->member = MEMBER_NONE;
+	switch (jm->status) {
+	case JOB_STATUS_RUNNING:
+		if (is_finished)
+			end(jm, WEIR__JOB_END__ENDED_FINISHED);
+		break;
+	case JOB_STATUS_RESTARTING:
+		job_deploy(jm);
+		break;
+	case JOB_STATUS_FAILING:
+		end(jm, WEIR__JOB_END__ENDED_FAILED);
+		break;
+	case JOB_STATUS_CANCELLING:
+		end(jm, WEIR__JOB_END__ENDED_CANCELED);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- what tasks and TaskManagers say ---- */
+
+static enum execution_state state_of(Weir__AttemptState state)
+{
+	switch (state) {
+	case WEIR__ATTEMPT_STATE__TASK_INITIALIZING:
+		return EXECUTION_INITIALIZING;
+	case WEIR__ATTEMPT_STATE__TASK_RUNNING:
+		return EXECUTION_RUNNING;
+	case WEIR__ATTEMPT_STATE__TASK_CANCELING:
+		return EXECUTION_CANCELING;
+	case WEIR__ATTEMPT_STATE__TASK_FINISHED:
+		return EXECUTION_FINISHED;
+	case WEIR__ATTEMPT_STATE__TASK_CANCELED:
+		return EXECUTION_CANCELED;
+	case WEIR__ATTEMPT_STATE__TASK_FAILED:
+		return EXECUTION_FAILED;
+	default:
+		return EXECUTION_DEPLOYING;
+	}
+}
+
+void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskStatus *m)
+{
+	enum execution_state next = state_of(m->state);
+	enum execution_state before = e->state;
+
+	if (m->numbers != NULL)
+		job_take_numbers(jm, m->numbers);
+	if (next == EXECUTION_FAILED)
+		snprintf(e->failure, sizeof(e->failure), "%s",
+				m->error[0] == 0 ? "the task failed" : m->error);
+	job_set_execution(jm, e, next);
+	if (e->state == before)
+		return;
+	if (e->state == EXECUTION_RUNNING)
+		job_check_running(jm);
+	if (e->state == EXECUTION_FAILED)
+		job_fail(jm, e, e->failure);
+	/* Nobody asked for it: a TaskManager that is about to go, or lost us for a moment. */
+	else if (e->state == EXECUTION_CANCELED && jm->status == JOB_STATUS_RUNNING)
+		job_fail(jm, e, "the task was cancelled by its TaskManager");
+	if (execution_is_terminal(e))
+		job_check_ended(jm);
+}
+
+void job_master_on_lost(struct job_master *jm, uint32_t member, const char *reason)
+{
+	const struct execution *first = NULL;
+	char text[EXECUTION_TEXT_BYTES];
+
+	if (member != jm->member || member == MEMBER_NONE)
+		return;
+	/* Nothing was sent there yet: another will do. */
+	if (jm->is_preparing) {
+		jm->generation++;
+		jm->member = MEMBER_NONE;
+		return;
+	}
+	const struct resource_row *row = resource_manager_row(jm->services.resources, member);
+	snprintf(text, sizeof(text), "TaskManager %s is lost: %s", row == NULL ? "?" : row->id,
+			reason);
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		struct execution *e = &jm->executions[s];
+
+		if (execution_is_terminal(e))
+			continue;
+		snprintf(e->failure, sizeof(e->failure), "%s", text);
+		job_set_execution(jm, e,
+				e->state == EXECUTION_CANCELING ? EXECUTION_CANCELED
+								: EXECUTION_FAILED);
+		if (first == NULL && e->state == EXECUTION_FAILED)
+			first = e;
+	}
+	jm->is_building = false;
+	if (jm->status == JOB_STATUS_RUNNING || jm->status == JOB_STATUS_CREATED)
+		job_fail(jm, first, text);
+	else
+		job_check_ended(jm);
+}
+
+/* ---- numbers ---- */
+
+/* Where a counter of a subtask stands, or NULL. */
+static uint64_t *counter_of(
+		struct job_master *jm, uint32_t subtask, const char *uid, const char *name)
+{
+	const struct job_vertex *v =
+			job_vertex_at(jm, execution_graph_vertex_of(jm->graph, subtask));
+	uint64_t *at = &jm->counters[jm->counters_at[subtask]];
+
+	for (uint32_t i = 0; i < v->operator_count; i++) {
+		const struct weir_declaration *d = &v->operators[i].declared;
+
+		if (strcmp(v->operators[i].uid, uid) != 0) {
+			at += 2 + d->counter_count;
+			continue;
+		}
+		if (strcmp(name, "records_in") == 0)
+			return at;
+		if (strcmp(name, "records_out") == 0)
+			return at + 1;
+		for (uint32_t k = 0; k < d->counter_count; k++)
+			if (strcmp(d->counters[k], name) == 0)
+				return at + 2 + k;
+		return NULL;
+	}
+	return NULL;
+}
+
+void job_take_numbers(struct job_master *jm, const Weir__TaskNumbers *n)
+{
+	struct execution *e =
+			job_find_execution(jm, (struct attempt_id){message_id(&n->attempt)});
+
+	if (e == NULL)
+		return;
+	e->numbers = (struct execution_numbers){n->records_in, n->records_out, n->bytes_in,
+			n->bytes_out, n->busy_ns, n->idle_ns, n->backpressured_ns, n->watermark};
+	for (size_t i = 0; i < n->n_counters; i++) {
+		const Weir__OperatorCounter *c = n->counters[i];
+		uint64_t *at = counter_of(jm, e->subtask, c->uid, c->name);
+
+		if (at != NULL)
+			*at = c->value;
+	}
+}

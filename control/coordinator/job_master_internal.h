@@ -1,0 +1,189 @@
+#pragma once
+
+/* job_master_internal: what the files of job_master share. */
+
+#include "control/config/job_file.h"
+#include "control/coordinator/checkpoint_coordinator.h"
+#include "control/coordinator/checkpoint_storage.h"
+#include "control/coordinator/job_master.h"
+#include "control/coordinator/restart_strategy.h"
+#include "control/coordinator/split_enumerator.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/base/prng.h"
+
+enum {
+	JOB_REQUESTS_MAX = 64,
+	JOB_FAILURES_MAX = 16,
+	JOB_TEXT_BYTES = 1536,
+	JOB_RECENT_MAX = 256, /* durations of completed checkpoints that outlive a coordinator */
+};
+
+/* The coordinator of a source that hands files out. */
+struct job_files {
+	uint32_t place, operator_index;
+	uint32_t index; /* among the operator coordinators of the rules */
+	const char *uid, *path;
+	struct split_enumerator *enumerator;
+};
+
+/* A checkpoint that somebody asked for. */
+struct job_request {
+	struct id128 id;
+	uint64_t handle;
+	bool is_used, is_done, is_success;
+	int64_t checkpoint_id;
+	char text[JOB_TEXT_BYTES];
+};
+
+struct job_master {
+	struct job_services services;
+	struct config *config;
+	struct job_spec *spec;
+	char id_text[ID128_TEXT_BYTES];
+	char job_path[STORAGE_PATH_BYTES]; /* of its checkpoints */
+	Weir__JobRecord *record;
+	bool is_recovery;
+	uint32_t io_count; /* works under way on the I/O thread */
+	enum job_status status;
+	int64_t entered_ms[JOB_STATUS_COUNT];
+
+	/* Subtasks: numbers of the execution graph, whose vertices stand in topological order. */
+	struct execution_graph *graph;
+	uint32_t subtask_count;
+	struct execution *executions;
+	uint64_t *counters;         /* of all subtasks */
+	uint32_t *counters_at;      /* by subtask */
+	uint64_t run;               /* makes attempt ids unique */
+	uint32_t attempt_number;
+	struct prng prng;
+
+	/* Deployment. */
+	uint32_t member;            /* where the tasks are, or MEMBER_NONE */
+	uint64_t generation;        /* an answer to an older question is dropped */
+	uint64_t deployment;        /* its number, for the TaskManager's answer */
+	bool is_building;           /* the TaskManager has not answered yet */
+	bool is_preparing;          /* what it restores is being read */
+	bool was_deployed;          /* in this life of the coordinator */
+	int64_t restored_id;
+
+	/* Failover. */
+	struct restart_strategy restarts;
+	struct loop_timer *restart_timer, *cancel_timer;
+	bool is_delayed;            /* the restart waits for its time */
+	bool is_restore_refused;
+	bool is_ending;             /* its end is being made durable */
+	uint32_t failure_count;
+	struct job_failure failures[JOB_FAILURES_MAX];
+
+	/* Checkpoints. */
+	struct checkpoint_coordinator *checkpoints;
+	struct loop_timer *checkpoint_timer;
+	bool is_pumping;
+	bool is_released;           /* the tasks were told that they may end (TK-13) */
+	int64_t next_id, reserved_id;
+	uint32_t hook; /* of the job file */
+	uint8_t *hook_state;
+	size_t hook_bytes;
+	Weir__JobHookState *hook_job; /* the same, readable */
+	uint32_t files_count;
+	struct job_files *files;
+	struct job_request requests[JOB_REQUESTS_MAX];
+	uint32_t request_next;
+	uint64_t completed_before, failed_before; /* under earlier coordinators */
+	uint32_t recent_count;
+	int32_t recent_ms[JOB_RECENT_MAX]; /* a ring, by completed count */
+
+	/* A stop with a final checkpoint. */
+	bool is_stopping;
+	struct id128 stop_request;
+	struct loop_timer *stop_timer;
+	uint64_t stop_since_ns;
+};
+
+struct moment job_now(void);
+
+/* ---- job_master.c ---- */
+
+/* Enters the status, with all that hangs on it; a status that may not follow is a bug. */
+void job_enter(struct job_master *jm, enum job_status next);
+/* Starts periodic checkpoints when all tasks run. */
+void job_check_running(struct job_master *jm);
+/* The vertex of the spec at a place of the topological order. */
+const struct job_vertex *job_vertex_at(const struct job_master *jm, uint32_t place);
+/* The current attempt of that id, or NULL. */
+struct execution *job_find_execution(struct job_master *jm, struct attempt_id attempt);
+void job_set_execution(struct job_master *jm, struct execution *e, enum execution_state next);
+/* Posts to the I/O thread; until `done` has run the job is busy. */
+void job_post(struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context);
+/* Writes the job's record in the background; `done` may be NULL.  A failure is logged. */
+void job_write_record(struct job_master *jm, void (*done)(struct job_master *jm, int status));
+
+/* ---- job_start.c ---- */
+
+/* Finds what the job begins from, in the background, then job_deploy. */
+void job_begin(struct job_master *jm);
+/* What the master hook keeps with each checkpoint. */
+int job_make_hook_state(struct job_master *jm, struct config_error *error);
+
+/* ---- job_deployment.c ---- */
+
+/* Deploys when it is time and there is a TaskManager; else it waits. */
+void job_deploy(struct job_master *jm);
+void job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer);
+void job_on_operator_event(struct job_master *jm, struct execution *e,
+		const Weir__OperatorEvent *event);
+/* Sends what the enumerators have for their subtasks. */
+void job_send_files(struct job_master *jm);
+
+/* ---- job_failover.c ---- */
+
+/* A failure of the job: restart or end.  `e` NULL: no task is to blame. */
+void job_fail(struct job_master *jm, const struct execution *e, const char *text);
+/* It cannot go on, and trying again would not help. */
+void job_fail_for_good(struct job_master *jm, const struct execution *e, const char *text);
+void job_cancel_tasks(struct job_master *jm);
+/* All tasks have ended: what that means for the job. */
+void job_check_ended(struct job_master *jm);
+void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskStatus *m);
+void job_take_numbers(struct job_master *jm, const Weir__TaskNumbers *n);
+void job_on_restart_timer(void *context);
+void job_on_cancel_timer(void *context);
+
+/* ---- job_checkpoints.c ---- */
+
+int job_make_checkpoints(struct job_master *jm, struct config_error *error);
+/* Carries out what the rules decided, and sets their timer. */
+void job_pump(struct job_master *jm);
+void job_on_checkpoint_timer(void *context);
+void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *a);
+void job_on_decline(struct job_master *jm, const Weir__DeclineCheckpoint *m);
+
+/* ---- job_requests.c ---- */
+
+void job_on_stop_timer(void *context);
+
+/* ---- job_checkpoint_io.c: decisions that block, answered later ---- */
+
+void job_io_draw_id(struct job_master *jm, const struct checkpoint_decision *d);
+void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d);
+void job_io_write_metadata(struct job_master *jm, const struct checkpoint_decision *d);
+void job_io_index_add(struct job_master *jm, const struct checkpoint_decision *d);
+void job_io_index_remove(struct job_master *jm, const struct checkpoint_decision *d);
+void job_io_delete(struct job_master *jm, const struct checkpoint_decision *d);
+
+/* ---- job_metadata.c ---- */
+
+struct job_metadata;
+struct metadata;
+
+/* What `_metadata` says of a checkpoint; borrows from `pending` and from the job. */
+struct job_metadata *job_metadata_create(
+		const struct job_master *jm, const struct pending_checkpoint *pending);
+const struct metadata *job_metadata_of(const struct job_metadata *m);
+void job_metadata_destroy(struct job_metadata *m);
+
+/* RE-3: 0, or -EINVAL with what does not fit. */
+int job_metadata_check(const struct job_master *jm, const struct metadata *m,
+		char text[JOB_TEXT_BYTES]);
+/* Logs what changed since: the job file, overrides, plug-ins. */
+void job_metadata_tell_changes(const struct job_master *jm, const struct metadata *m);

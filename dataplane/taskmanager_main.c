@@ -1,0 +1,446 @@
+/*
+ * weir-taskmanager: the data plane of one process: EAL, workers, memory, and the executor that
+ * does what the coordinator asks.
+ *
+ * Start-up is a list of steps, each with its undo; the end is the same list backwards.
+ */
+
+#include "control/cli/exit_codes.h"
+#include "control/cli/job_options.h"
+#include "control/config/config.h"
+#include "control/executor/task_executor.h"
+#include "control/net/address.h"
+#include "control/net/loop.h"
+#include "dataplane/base/check.h"
+#include "dataplane/base/clock.h"
+#include "dataplane/base/crash_point.h"
+#include "dataplane/base/log.h"
+#include "dataplane/base/parent.h"
+#include "dataplane/base/prng.h"
+#include "dataplane/task/taskmanager.h"
+#include "nic/eal.h"
+#include "nic/host_memory.h"
+#include "nic/mempool.h"
+#include "nic/probe.h"
+#include "nic/topology.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ERROR_BYTES = 4096, END_TIMEOUT_S = 20, MEBIBYTE = 1 << 20 };
+
+struct options {
+	struct job_options job;
+	const char *coordinator;
+	int parent; /* 0: none */
+	bool must_probe, is_json;
+};
+
+struct program {
+	struct options options;
+	struct config *config;
+	char coordinator_host[ADDRESS_HOST_BYTES];
+	uint16_t coordinator_port;
+	struct topology_choice choice;
+	uint32_t cpus[WORKERS_COUNT_MAX], lcores[WORKERS_COUNT_MAX];
+	bool use_hugepages;
+	uint32_t pool_count, buf_bytes;
+	size_t state_bytes;
+	struct mempool *pool;
+	void *state;
+	struct taskmanager *taskmanager;
+	struct loop *loop;
+	struct loop_signal *on_term, *on_int;
+	struct task_executor *executor;
+	char id[128];
+	int exit_code;
+	char error[ERROR_BYTES];
+};
+
+static const char usage[] =
+		"Usage: weir-taskmanager [OPTION]...\n"
+		"Runs the tasks that a weir-coordinator gives it.\n"
+		"\n"
+		"  --coordinator HOST:PORT  where the coordinator listens (default: "
+		"jobmanager.rpc.address\n"
+		"                           and jobmanager.rpc.port)\n"
+		"  --config FILE            read this config file\n"
+		"  -D KEY=VALUE             set a config key (weir config lists them)\n"
+		"  --parent PID             end when that process, which started this one, ends\n"
+		"  --probe                  print what this host offers, and end\n"
+		"  --json                   with --probe: as one JSON object\n"
+		"  --help, --version\n"
+		"\n"
+		"Examples:\n"
+		"  weir-taskmanager --coordinator 10.0.0.1:6123 --config /etc/weir/host.yaml\n"
+		"  weir-taskmanager -D weir.cores=2,3 -D weir.idle=spin\n"
+		"  weir-taskmanager --probe --json\n";
+
+/* ---- the steps ---- */
+
+static int open_log(struct program *p)
+{
+	char name[16];
+	enum log_level level = LOG_INFO;
+
+	CHECK(log_level_parse(config_choice(p->config, "weir.log.level", name, sizeof(name)),
+			&level));
+	log_open("weir-taskmanager", level);
+	return 0;
+}
+
+static int find_coordinator(struct program *p)
+{
+	if (p->options.coordinator == NULL) {
+		snprintf(p->coordinator_host, sizeof(p->coordinator_host), "%s",
+				config_text(p->config, "jobmanager.rpc.address"));
+		p->coordinator_port = (uint16_t)config_int(p->config, "jobmanager.rpc.port");
+	} else if (address_parse(p->options.coordinator, p->coordinator_host,
+				   &p->coordinator_port) != 0) {
+		snprintf(p->error, sizeof(p->error),
+				"--coordinator %s: expected HOST:PORT, such as 127.0.0.1:6123",
+				p->options.coordinator);
+		return -EINVAL;
+	}
+	if (config_is_set(p->config, "taskmanager.resource-id"))
+		snprintf(p->id, sizeof(p->id), "%s",
+				config_text(p->config, "taskmanager.resource-id"));
+	else
+		snprintf(p->id, sizeof(p->id), "tm-%d-%06x", (int)getpid(),
+				(unsigned int)(prng_seed_from_os() & 0xffffff));
+	return 0;
+}
+
+static int choose_cores(struct program *p)
+{
+	struct topology *t;
+	struct core_list list;
+	char text[TOPOLOGY_LIST_BYTES];
+
+	CHECK(core_list_parse(config_text(p->config, "weir.cores"), &list) == 0);
+	int rc = topology_open(&t, p->error);
+	if (rc != 0)
+		return rc;
+	rc = topology_choose(t, &list, &p->choice, p->error);
+	topology_close(t);
+	if (rc != 0)
+		return rc;
+	for (uint32_t i = 0; i < p->choice.count; i++) {
+		p->cpus[i] = p->choice.cores[i].os_index;
+		p->lcores[i] = i + 1;
+	}
+	topology_print_choice(&p->choice, text, sizeof(text));
+	log_info("taskmanager", "%u workers on cores %s", p->choice.count, text);
+	return 0;
+}
+
+static int plan_memory(struct program *p)
+{
+	size_t pool_bytes = (size_t)config_size(p->config, "taskmanager.memory.network.size");
+
+	p->buf_bytes = (uint32_t)config_size(p->config, "taskmanager.memory.segment-size");
+	p->pool_count = (uint32_t)(pool_bytes / p->buf_bytes);
+	p->state_bytes = (size_t)config_size(p->config, "taskmanager.memory.managed.size");
+	size_t need = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
+			p->state_bytes;
+	if (config_is_choice(p->config, "weir.hugepages", "auto"))
+		p->use_hugepages = host_memory_has_hugepages(need);
+	else
+		p->use_hugepages = config_is_choice(p->config, "weir.hugepages", "on");
+	if (!p->use_hugepages)
+		log_info("taskmanager",
+				"runs without hugepages (--no-huge): %zu MiB of them are not free "
+				"here; weir doctor says how to get them",
+				need / MEBIBYTE);
+	return 0;
+}
+
+static int start_eal(struct program *p)
+{
+	char line[EAL_LINE_BYTES];
+	struct config_list extra;
+	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count);
+
+	if (config_is_set(p->config, "weir.memory"))
+		memory = (size_t)config_size(p->config, "weir.memory");
+	config_list(p->config, "weir.eal.args", &extra);
+	eal_sweep();
+	int rc = eal_start(
+			&(struct eal_config){
+					.worker_cpus = p->cpus,
+					.worker_count = p->choice.count,
+					.control_cpus = p->choice.control_cpus,
+					.use_hugepages = p->use_hugepages,
+					.memory_bytes = memory,
+					.extra = extra.items,
+					.extra_count = extra.count,
+			},
+			line, p->error);
+	log_debug("taskmanager", "EAL: %s", line);
+	return rc;
+}
+
+static void stop_eal(struct program *p)
+{
+	(void)p;
+	eal_stop();
+}
+
+static int make_pool(struct program *p)
+{
+	return mempool_create(&p->pool, p->pool_count, p->buf_bytes, p->choice.count, p->error);
+}
+
+static void destroy_pool(struct program *p)
+{
+	mempool_destroy(p->pool);
+}
+
+static int map_state(struct program *p)
+{
+	return host_memory_map(&p->state, p->state_bytes, p->use_hugepages, p->error);
+}
+
+static void unmap_state(struct program *p)
+{
+	host_memory_unmap(p->state, p->state_bytes);
+}
+
+static int make_taskmanager(struct program *p)
+{
+	char storage[16];
+
+	return taskmanager_create(&p->taskmanager,
+			&(struct taskmanager_config){
+					.worker_count = p->choice.count,
+					.worker_lcores = p->lcores,
+					.must_spin = config_is_choice(
+							p->config, "weir.idle", "spin"),
+					.pool = mempool_bufs(p->pool),
+					.pool_count = p->pool_count,
+					.state_memory = p->state,
+					.state_bytes = p->state_bytes,
+					.storage = config_choice(p->config, "weir.storage",
+							storage, sizeof(storage)),
+					.clock = clock_real(),
+			},
+			p->error);
+}
+
+static void destroy_taskmanager(struct program *p)
+{
+	taskmanager_destroy(p->taskmanager);
+}
+
+static int start_workers(struct program *p)
+{
+	int rc = taskmanager_start(p->taskmanager, p->error);
+	char text[1024], *rest;
+
+	if (rc != 0)
+		return rc;
+	taskmanager_print_memory(p->taskmanager, text, sizeof(text));
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+			line = strtok_r(NULL, "\n", &rest))
+		log_info("taskmanager", "memory: %s", line);
+	return 0;
+}
+
+static void on_signal(void *context)
+{
+	struct program *p = context;
+
+	log_info("taskmanager", "ends: told by a signal");
+	alarm(END_TIMEOUT_S);
+	loop_stop_mt(p->loop);
+}
+
+static int make_loop(struct program *p)
+{
+	int rc = loop_create(&p->loop);
+
+	if (rc == 0)
+		rc = loop_signal_create(&p->on_term, p->loop, SIGTERM, on_signal, p);
+	if (rc == 0)
+		rc = loop_signal_create(&p->on_int, p->loop, SIGINT, on_signal, p);
+	return rc;
+}
+
+static void destroy_loop(struct program *p)
+{
+	loop_signal_destroy(p->on_int);
+	loop_signal_destroy(p->on_term);
+	loop_destroy(p->loop);
+}
+
+static void on_refused(void *context, const char *text)
+{
+	struct program *p = context;
+
+	log_error("taskmanager", "the coordinator refuses this TaskManager: %s", text);
+	p->exit_code = WEIR_EXIT_FAILURE;
+	loop_stop_mt(p->loop);
+}
+
+static int make_executor(struct program *p)
+{
+	return task_executor_create(&p->executor,
+			&(struct task_executor_config){
+					.loop = p->loop,
+					.taskmanager = p->taskmanager,
+					.config = p->config,
+					.host = p->coordinator_host,
+					.port = p->coordinator_port,
+					.id = p->id,
+					.cores = p->cpus,
+					.worker_count = p->choice.count,
+					.pool_bytes = (uint64_t)p->pool_count * p->buf_bytes,
+					.state_bytes = p->state_bytes,
+					.pages = p->use_hugepages ? "2 MiB hugepages"
+								  : "no hugepages",
+					.refused = on_refused,
+					.context = p,
+			});
+}
+
+/* Tasks must have ended before what they stand on goes. */
+static void destroy_executor(struct program *p)
+{
+	taskmanager_stop(p->taskmanager);
+	task_executor_destroy(p->executor);
+}
+
+struct step {
+	const char *name;
+	int (*run)(struct program *p);
+	void (*undo)(struct program *p);
+};
+
+static const struct step steps[] = {
+		{"log", open_log, NULL},
+		{"coordinator address", find_coordinator, NULL},
+		{"cores", choose_cores, NULL},
+		{"memory plan", plan_memory, NULL},
+		{"EAL", start_eal, stop_eal},
+		{"buffer pool", make_pool, destroy_pool},
+		{"state memory", map_state, unmap_state},
+		{"data plane", make_taskmanager, destroy_taskmanager},
+		{"loop", make_loop, destroy_loop},
+		{"workers", start_workers, NULL},
+		{"executor", make_executor, destroy_executor},
+};
+
+enum { STEPS_COUNT = sizeof(steps) / sizeof(steps[0]) };
+
+static void undo(struct program *p, uint32_t count)
+{
+	while (count-- > 0)
+		if (steps[count].undo != NULL)
+			steps[count].undo(p);
+}
+
+static int run(struct program *p)
+{
+	for (uint32_t i = 0; i < STEPS_COUNT; i++) {
+		int rc = steps[i].run(p);
+
+		if (rc == 0)
+			continue;
+		if (p->error[0] == 0)
+			snprintf(p->error, sizeof(p->error), "%s", strerror(-rc));
+		log_error("taskmanager", "cannot start (%s): %s", steps[i].name, p->error);
+		undo(p, i);
+		return rc == -EBUSY || rc == -EADDRINUSE ? WEIR_EXIT_BUSY : WEIR_EXIT_CONFIG;
+	}
+	loop_run(p->loop);
+	undo(p, STEPS_COUNT);
+	return p->exit_code;
+}
+
+/* ---- the command line ---- */
+
+enum { OPTION_COORDINATOR = 1, OPTION_PARENT, OPTION_PROBE, OPTION_JSON, OPTION_HELP,
+	OPTION_VERSION };
+
+static const struct option long_options[] = {
+		{"coordinator", required_argument, NULL, OPTION_COORDINATOR},
+		{"parent", required_argument, NULL, OPTION_PARENT},
+		{"probe", no_argument, NULL, OPTION_PROBE},
+		{"json", no_argument, NULL, OPTION_JSON},
+		{"help", no_argument, NULL, OPTION_HELP},
+		{"version", no_argument, NULL, OPTION_VERSION},
+		{"config", required_argument, NULL, JOB_OPTION_CONFIG},
+		{NULL, 0, NULL, 0},
+};
+
+/* False: the program ends with `*exit_code`. */
+static bool take_options(struct options *o, int argc, char **argv, int *exit_code)
+{
+	int c;
+
+	*exit_code = WEIR_EXIT_USAGE;
+	while ((c = getopt_long(argc, argv, "D:", long_options, NULL)) != -1) {
+		switch (c) {
+		case OPTION_COORDINATOR:
+			o->coordinator = optarg;
+			break;
+		case OPTION_PARENT:
+			o->parent = atoi(optarg);
+			break;
+		case OPTION_PROBE:
+			o->must_probe = true;
+			break;
+		case OPTION_JSON:
+			o->is_json = true;
+			break;
+		case OPTION_HELP:
+			fputs(usage, stdout);
+			*exit_code = WEIR_EXIT_DONE;
+			return false;
+		case OPTION_VERSION:
+			puts("weir-taskmanager " WEIR_VERSION);
+			*exit_code = WEIR_EXIT_DONE;
+			return false;
+		default:
+			if (!job_options_take(&o->job, c, optarg))
+				return false;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "weir-taskmanager: %s: no such argument; see --help\n",
+				argv[optind]);
+		return false;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct program *p = calloc(1, sizeof(*p));
+	int exit_code;
+
+	if (p == NULL)
+		return WEIR_EXIT_FAILURE;
+	crash_point_arm();
+	if (!take_options(&p->options, argc, argv, &exit_code)) {
+		free(p);
+		return exit_code;
+	}
+	if (p->options.must_probe) {
+		exit_code = probe_main(p->options.is_json);
+	} else if (p->options.parent != 0 && !parent_bind(p->options.parent)) {
+		exit_code = WEIR_EXIT_FAILURE;
+	} else {
+		exit_code = job_options_config(&p->options.job, &p->config);
+		if (exit_code == WEIR_EXIT_DONE)
+			exit_code = run(p);
+		config_destroy(p->config);
+	}
+	free(p);
+	return exit_code;
+}
