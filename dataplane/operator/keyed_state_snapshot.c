@@ -7,6 +7,9 @@
 
 #include "dataplane/operator/keyed_state_internal.h"
 
+/* To see that a block has been copied costs that much less than to copy it. */
+enum { LOOKS_PER_COPY = 64 };
+
 bool keyed_state_snapshot_begin(struct keyed_state *s)
 {
 	if (s->phase == SNAPSHOT_ABORTED && s->piece_count == 0)
@@ -56,17 +59,19 @@ void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
 
 bool keyed_state_snapshot_step(struct keyed_state *s, uint32_t block_budget)
 {
-	uint64_t end = s->next_block + block_budget;
+	uint64_t end = s->next_block + (uint64_t)block_budget * LOOKS_PER_COPY;
 
 	if (s->phase != SNAPSHOT_COPYING)
 		return s->phase == SNAPSHOT_COPIED;
 	if (end > s->block_count)
 		end = s->block_count;
-	for (; s->next_block < end; s->next_block++) {
-		if (s->copied_in[s->next_block] != s->epoch)
-			keyed_state_copy_block(s, s->next_block);
+	for (; s->next_block < end && block_budget > 0; s->next_block++) {
+		if (s->copied_in[s->next_block] == s->epoch)
+			continue;
+		keyed_state_copy_block(s, s->next_block);
+		block_budget--;
 	}
-	if (end < s->block_count)
+	if (s->next_block < s->block_count)
 		return false;
 	CHECK(s->copied_count == s->snapshot_count);
 	s->phase = SNAPSHOT_COPIED;
