@@ -7,6 +7,9 @@
  * restored from it opens.  So the state never lists a part that is not durable, and no part is
  * visible that a restore could write again.  The header line belongs to the first part that
  * subtask 0 commits, whether it has other lines or not.
+ *
+ * A batch is taken whole.  Records that the disk is not ready for wait in the state, and as long
+ * as there are any the sink has no room.
  */
 
 #include "dataplane/base/check.h"
@@ -20,7 +23,7 @@
 #include <stdio.h>
 
 enum { PATH, FORMAT, PARAM_COUNT };
-enum { OUTPUT, PARTS, STATE_COUNT };
+enum { OUTPUT, PARTS, WAITING, STATE_COUNT };
 enum { ROWS, BYTES, PARTS_WRITTEN, COUNTER_COUNT };
 enum { PARTS_MAX = 4096, RETRY_NS = 200000 };
 
@@ -80,6 +83,11 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 			.value_bytes = sizeof(struct part),
 			.version = 1,
 			.capacity = PARTS_MAX};
+	d->states[WAITING] = (struct weir_state){.name = "waiting",
+			.kind = WEIR_STATE_LIST,
+			.value_bytes = d->in_record_bytes,
+			.version = 1,
+			.capacity = RECORDS_COUNT_MAX};
 	d->counter_count = COUNTER_COUNT;
 	memcpy(d->counters, names, sizeof(names));
 	return 0;
@@ -193,30 +201,64 @@ static void publish(struct file_sink *s, struct weir_context *ctx)
 	}
 }
 
-static uint32_t process(void *self, struct weir_context *ctx, const struct weir_batch *in)
+/* Writes records from the front; returns how many. */
+static uint32_t write_records(struct file_sink *s, struct weir_context *ctx, const uint8_t *records,
+		uint32_t count)
 {
-	struct file_sink *s = self;
 	uint32_t bytes = 0, written = 0;
 
-	publish(s, ctx);
-	if (in->count == 0 || !open_part(s, ctx)) {
-		weir_not_before(ctx, weir_now_ns(ctx) + RETRY_NS);
+	if (count == 0 || !open_part(s, ctx))
 		return 0;
-	}
-	for (uint32_t i = 0; i < in->count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		bytes += s->format->print(
-				in->data + (size_t)i * s->format->record_bytes, s->lines + bytes);
-		if (bytes + ROW_BYTES_MAX <= sizeof(s->lines) && i + 1 < in->count)
+				records + (size_t)i * s->format->record_bytes, s->lines + bytes);
+		if (bytes + ROW_BYTES_MAX <= sizeof(s->lines) && i + 1 < count)
 			continue;
 		if (!write_lines(s, ctx, bytes))
 			break;
 		written = i + 1;
 		bytes = 0;
 	}
-	if (written == 0)
-		weir_not_before(ctx, weir_now_ns(ctx) + RETRY_NS);
 	*s->counters[ROWS] += written;
 	return written;
+}
+
+/* Writes what waits; true when nothing does any more. */
+static bool drain(struct file_sink *s, struct weir_context *ctx)
+{
+	uint32_t count = weir_list_count(ctx, WAITING), written = 0;
+
+	while (written < count &&
+			write_records(s, ctx, weir_list_at(ctx, WAITING, written), 1) == 1)
+		written++;
+	for (uint32_t i = written; i-- > 0;)
+		weir_list_remove(ctx, WAITING, i);
+	return written == count;
+}
+
+static uint32_t room(void *self, struct weir_context *ctx)
+{
+	struct file_sink *s = self;
+
+	publish(s, ctx);
+	return drain(s, ctx) ? RECORDS_COUNT_MAX : 0;
+}
+
+static uint32_t process(void *self, struct weir_context *ctx, const struct weir_batch *in)
+{
+	struct file_sink *s = self;
+	uint32_t count = in->count < RECORDS_COUNT_MAX ? in->count : RECORDS_COUNT_MAX;
+
+	if (room(self, ctx) == 0) {
+		weir_not_before(ctx, weir_now_ns(ctx) + RETRY_NS);
+		return 0;
+	}
+	for (uint32_t i = write_records(s, ctx, in->data, count); i < count; i++) {
+		bool fits = weir_list_add(
+				ctx, WAITING, in->data + (size_t)i * s->format->record_bytes);
+		CHECK(fits);
+	}
+	return count;
 }
 
 /* Ends the part and puts it into the state under that checkpoint. */
@@ -269,6 +311,8 @@ static bool finish(void *self, struct weir_context *ctx)
 	struct file_sink *s = self;
 	const struct weir_info *info = weir_info(ctx);
 
+	if (!drain(s, ctx))
+		return false;
 	if (info->subtask_index == 0 && s->output->has_header == 0 && !open_part(s, ctx))
 		return false;
 	if (!info->checkpointing && s->is_open)
@@ -299,6 +343,7 @@ const struct weir_operator builtin_file_sink = {
 		.declare = declare,
 		.open = open,
 		.process = process,
+		.room = room,
 		.before_barrier = before_barrier,
 		.notify_complete = notify_complete,
 		.file_done = file_done,

@@ -332,13 +332,21 @@ static uint32_t outputs_room(struct chain *c)
 
 uint32_t chain_room_at(struct chain *c, uint32_t index)
 {
+	uint32_t room = outputs_room(c);
+
 	if (c->has_failed)
 		return 0;
-	for (uint32_t i = index; i < c->config.operator_count; i++) {
-		if (is_watermark_pending(&c->operators[i]))
+	for (uint32_t i = c->config.operator_count; i-- > index && room > 0;) {
+		struct weir_context *ctx = &c->operators[i];
+
+		if (is_watermark_pending(ctx))
 			return 0;
+		if (ctx->op->room == NULL)
+			continue;
+		uint32_t here = ctx->op->room(ctx->self, ctx);
+		room = here < room ? here : room;
 	}
-	return outputs_room(c);
+	return room;
 }
 
 uint32_t chain_room(struct chain *c)

@@ -118,6 +118,14 @@ static uint32_t probe_process(void *self, struct weir_context *ctx, const struct
 	return taken;
 }
 
+static uint32_t probe_room(void *self, struct weir_context *ctx)
+{
+	const struct probe *p = probe_of(ctx);
+
+	(void)self;
+	return p->take_total == 0 ? UINT32_MAX : p->take_total - p->taken;
+}
+
 static bool probe_watermark(void *self, struct weir_context *ctx, int64_t watermark)
 {
 	(void)self;
@@ -191,6 +199,7 @@ static const struct weir_operator PROBE = {
 		.declare = probe_declare,
 		.open = probe_open,
 		.process = probe_process,
+		.room = probe_room,
 		.watermark = probe_watermark,
 		.before_barrier = probe_before_barrier,
 		.notify_complete = probe_notify_complete,

@@ -164,6 +164,26 @@ Test(chain, a_watermark_that_lacks_room_pauses_and_goes_on_where_it_was)
 	chain_fixture_close(&f);
 }
 
+Test(chain, nobody_makes_what_an_operator_behind_has_no_room_for)
+{
+	struct chain_fixture f;
+
+	chain_fixture_init(&f, 2);
+	f.probes[0].window_count = 5;
+	f.probes[1].take_total = 3;
+	start(&f, NULL);
+	cr_assert_eq(chain_room(f.chain), 3);
+	chain_watermark(f.chain, 7);
+	cr_assert_not(chain_advance(f.chain));
+	cr_assert_eq(f.probes[1].taken, 3);
+
+	f.probes[1].take_total = 9;
+	cr_assert(chain_advance(f.chain));
+	cr_assert_eq(f.probes[1].taken, 5);
+	cr_assert_eq(chain_room(f.chain), 4);
+	chain_fixture_close(&f);
+}
+
 Test(chain, a_watermark_under_way_at_the_tail_ends_before_the_head_hears_of_the_next)
 {
 	struct chain_fixture f;
