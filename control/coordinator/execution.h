@@ -29,6 +29,7 @@ struct execution_numbers {
 	uint64_t records_in, records_out, bytes_in, bytes_out;
 	uint64_t busy_ns, idle_ns, backpressured_ns;
 	int64_t watermark;
+	uint64_t read_at_ns; /* the TaskManager's monotonic clock; 0: never */
 };
 
 struct execution {

@@ -277,7 +277,7 @@ void job_enter(struct job_master *jm, enum job_status next)
  * those. */
 void job_check_running(struct job_master *jm)
 {
-	if (jm->status != JOB_STATUS_RUNNING ||
+	if (jm->status != JOB_STATUS_RUNNING || jm->is_periodic_off ||
 			checkpoint_coordinator_is_scheduling(jm->checkpoints))
 		return;
 	for (uint32_t s = 0; s < jm->subtask_count; s++)

@@ -75,6 +75,10 @@ void job_master_stop(struct job_master *jm);
 /* This coordinator ends: the job stays as it is, for the next one. */
 void job_master_suspend(struct job_master *jm);
 
+/* Stops or starts the periodic checkpoints; what is under way when they stop is aborted (CO-7).  It
+ * holds until the other is asked for, over restarts but not over coordinators. */
+void job_master_set_periodic(struct job_master *jm, bool is_on);
+
 enum checkpoint_type { CHECKPOINT_CONFIGURED, CHECKPOINT_FULL };
 
 /* Triggers a checkpoint.  `id` zeros: a new request id is made and given back; one that was used
@@ -101,6 +105,9 @@ int64_t job_master_entered_ms(const struct job_master *jm, enum job_status statu
 const struct job_spec *job_master_spec(const struct job_master *jm);
 const struct config *job_master_config(const struct job_master *jm);
 struct checkpoint_stats *job_master_checkpoints(struct job_master *jm);
+
+/* False: its files are gone, or will be soon. */
+bool job_master_is_retained(const struct job_master *jm, int64_t checkpoint_id);
 
 struct job_counts {
 	uint64_t records_in, records_out;

@@ -79,6 +79,7 @@ struct job_master {
 	struct checkpoint_coordinator *checkpoints;
 	struct loop_timer *checkpoint_timer;
 	bool is_pumping;
+	bool is_periodic_off;       /* somebody asked for that */
 	bool is_released;           /* the tasks were told that they may end (TK-13) */
 	int64_t next_id, reserved_id;
 	uint32_t hook; /* of the job file */

@@ -46,6 +46,26 @@ int job_master_checkpoint(struct job_master *jm, enum checkpoint_type type, stru
 	return rc;
 }
 
+void job_master_set_periodic(struct job_master *jm, bool is_on)
+{
+	jm->is_periodic_off = !is_on;
+	if (is_on)
+		job_check_running(jm);
+	else
+		checkpoint_coordinator_stop(jm->checkpoints, job_now());
+	job_pump(jm);
+}
+
+bool job_master_is_retained(const struct job_master *jm, int64_t checkpoint_id)
+{
+	const struct completed_checkpoint *c;
+
+	for (uint32_t i = 0; (c = checkpoint_coordinator_retained(jm->checkpoints, i)) != NULL; i++)
+		if (c->id == checkpoint_id)
+			return true;
+	return false;
+}
+
 bool job_master_checkpoint_answer(
 		struct job_master *jm, struct id128 id, struct checkpoint_answer *answer)
 {

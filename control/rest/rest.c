@@ -1,191 +1,214 @@
 #include "control/rest/rest.h"
 
 #include "control/config/job_file.h"
-#include "control/coordinator/coordinator.h"
+#include "control/coordinator/checkpoint_stats.h"
+#include "control/coordinator/resource_manager.h"
 #include "control/rest/rest_internal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARTS_MAX = 8 };
+
+struct path {
+	uint32_t count;
+	char parts[PARTS_MAX][REST_PART_BYTES];
+};
+
 struct route {
-	const char *method;
-	const char *path; /* ":job" takes a job id, ":" anything */
-	rest_handler handler;
+	const char *method, *pattern;
+	void (*handle)(struct rest_call *call);
 };
 
+/* The first that matches is taken. */
 static const struct route routes[] = {
-		{"GET", "config", rest_config},
-		{"GET", "overview", rest_overview},
-		{"GET", "taskmanagers", rest_taskmanagers},
-		{"GET", "taskmanagers/:", rest_taskmanager},
-		{"GET", "jobs", rest_jobs},
-		{"POST", "jobs", rest_submit},
-		{"GET", "jobs/overview", rest_jobs_overview},
-		{"GET", "jobs/:job", rest_job},
-		{"PATCH", "jobs/:job", rest_cancel},
-		{"GET", "jobs/:job/status", rest_job_status},
-		{"GET", "jobs/:job/plan", rest_job_plan},
-		{"GET", "jobs/:job/config", rest_job_config},
-		{"GET", "jobs/:job/exceptions", rest_job_exceptions},
-		{"GET", "jobs/:job/summary", rest_job_summary},
-		{"POST", "jobs/:job/stop", rest_stop},
-		{"GET", "jobs/:job/checkpoints", rest_checkpoints},
-		{"POST", "jobs/:job/checkpoints", rest_checkpoint_trigger},
-		{"GET", "jobs/:job/checkpoints/config", rest_checkpoint_config},
-		{"GET", "jobs/:job/checkpoints/details/:", rest_checkpoint_details},
-		{"GET", "jobs/:job/checkpoints/details/:/subtasks/:", rest_checkpoint_subtasks},
-		{"GET", "jobs/:job/checkpoints/:", rest_checkpoint_request},
+		{"GET", "config", rest_get_config},
+		{"GET", "overview", rest_get_overview},
+		{"GET", "taskmanagers", rest_get_taskmanagers},
+		{"GET", "taskmanagers/:taskmanager", rest_get_taskmanager},
+		{"GET", "jobs", rest_get_jobs},
+		{"POST", "jobs", rest_post_job},
+		{"GET", "jobs/overview", rest_get_jobs_overview},
+		{"GET", "jobs/:job", rest_get_job},
+		{"PATCH", "jobs/:job", rest_patch_job},
+		{"GET", "jobs/:job/status", rest_get_job_status},
+		{"GET", "jobs/:job/plan", rest_get_job_plan},
+		{"GET", "jobs/:job/config", rest_get_job_config},
+		{"GET", "jobs/:job/exceptions", rest_get_job_exceptions},
+		{"GET", "jobs/:job/summary", rest_get_summary},
+		{"GET", "jobs/:job/numbers", rest_get_numbers},
+		{"POST", "jobs/:job/stop", rest_post_stop},
+		{"GET", "jobs/:job/checkpoints", rest_get_checkpoints},
+		{"POST", "jobs/:job/checkpoints", rest_post_checkpoint},
+		{"PATCH", "jobs/:job/checkpoints", rest_patch_checkpoints},
+		{"GET", "jobs/:job/checkpoints/config", rest_get_checkpoints_config},
+		{"GET", "jobs/:job/checkpoints/details/:checkpoint", rest_get_checkpoint},
+		{"GET", "jobs/:job/checkpoints/details/:checkpoint/subtasks/:vertex",
+				rest_get_checkpoint_subtasks},
+		{"GET", "jobs/:job/checkpoints/:request", rest_get_request},
 };
 
-enum { ROUTES_COUNT = sizeof(routes) / sizeof(routes[0]), TEXT_BYTES = 2048, PATH_BYTES = 128 };
+/* ---- paths ---- */
 
-json_t *rest_refuse(struct rest_exchange *x, int status, const char *format, ...)
+/* False: longer than anything we have. */
+static bool split(const char *text, struct path *path)
 {
-	char text[TEXT_BYTES];
-	va_list args;
+	path->count = 0;
+	while (*text != 0) {
+		size_t length = strcspn(text, "/");
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	x->status = status;
-	json_t *error = json_string(text);
-	if (error == NULL)
-		error = json_string("an error whose text is no UTF-8");
-	return json_pack("{s:[o]}", "errors", error);
-}
-
-json_t *rest_body(struct rest_exchange *x, json_t **refusal)
-{
-	json_error_t error = {.text = ""};
-	json_t *body = x->request->body_bytes == 0
-			? json_object()
-			: json_loadb(x->request->body, x->request->body_bytes,
-					  JSON_REJECT_DUPLICATES, &error);
-
-	if (json_is_object(body))
-		return body;
-	*refusal = rest_refuse(x, 400, "the body is no JSON object%s%s",
-			body == NULL ? ": " : "", body == NULL ? error.text : "");
-	json_decref(body);
-	return NULL;
-}
-
-void rest_vertex_id(const char *uid, char text[ID128_TEXT_BYTES])
-{
-	id128_print(job_id_of_name(uid).id, text);
-}
-
-/* ---- routing ---- */
-
-/* Splits a path in place; UINT32_MAX: too many segments. */
-static uint32_t split(char *path, const char *segments[REST_SEGMENTS_MAX])
-{
-	uint32_t count = 0;
-	char *save;
-
-	for (char *s = strtok_r(path, "/", &save); s != NULL; s = strtok_r(NULL, "/", &save)) {
-		/* Flink's own command line says /v1/jobs. */
-		if (count == 0 && strcmp(s, "v1") == 0)
-			continue;
-		if (count == REST_SEGMENTS_MAX)
-			return UINT32_MAX;
-		segments[count++] = s;
+		if (length >= REST_PART_BYTES || (length > 0 && path->count == PARTS_MAX))
+			return false;
+		if (length > 0) {
+			memcpy(path->parts[path->count], text, length);
+			path->parts[path->count++][length] = 0;
+		}
+		text += length + (text[length] == '/');
 	}
-	return count;
+	if (path->count > 0 && strcmp(path->parts[0], "v1") == 0)
+		memmove(path->parts[0], path->parts[1], --path->count * sizeof(path->parts[0]));
+	return true;
 }
 
-/* How well a route fits: 0 not at all; names count more than places. */
-static uint32_t fit(const struct route *r, const char *const *segments, uint32_t count)
+static bool matches(const struct path *path, const char *pattern)
 {
-	char path[PATH_BYTES];
-	char *save;
-	uint32_t i = 0, score = 1;
+	struct path wanted;
 
-	snprintf(path, sizeof(path), "%s", r->path);
-	for (char *s = strtok_r(path, "/", &save); s != NULL; s = strtok_r(NULL, "/", &save)) {
-		if (i == count || (s[0] != ':' && strcmp(s, segments[i]) != 0))
-			return 0;
-		score = 2 * score + (s[0] != ':');
-		i++;
+	if (!split(pattern, &wanted) || wanted.count != path->count)
+		return false;
+	for (uint32_t i = 0; i < path->count; i++)
+		if (wanted.parts[i][0] != ':' && strcmp(wanted.parts[i], path->parts[i]) != 0)
+			return false;
+	return true;
+}
+
+/* ---- what a part of a path names; false after a refusal ---- */
+
+static bool refuse_part(struct rest_call *call, const char *what, const char *value)
+{
+	rest_refuse(call, 400,
+			"Bad request, could not parse parameters: Cannot resolve path parameter "
+			"(%s) from value \"%s\".",
+			what, value);
+	return false;
+}
+
+static bool find_job(struct rest_call *call, const char *text)
+{
+	struct job_id id;
+	struct job_master *jm;
+
+	if (id128_parse(text, &id.id)) {
+		call->job = coordinator_find_job(call->coordinator, id);
+		if (call->job == NULL)
+			rest_refuse(call, 404, "Job %s not found", text);
+		return call->job != NULL;
 	}
-	return i == count ? score : 0;
+	for (uint32_t i = 0; (jm = coordinator_job_at(call->coordinator, i)) != NULL; i++)
+		if (call->job == NULL && strcmp(job_master_name(jm), text) == 0)
+			call->job = jm;
+	return call->job != NULL || refuse_part(call, "jobid", text);
 }
 
-static const struct route *find_route(
-		const char *method, const char *const *segments, uint32_t count, bool *has_path)
+static bool find_vertex(struct rest_call *call, const char *text)
 {
-	const struct route *best = NULL;
-	uint32_t best_fit = 0;
+	uint32_t count = job_master_spec(call->job)->vertex_count;
+	struct id128 id;
+	bool is_id = id128_parse(text, &id);
 
-	for (uint32_t i = 0; i < ROUTES_COUNT; i++) {
-		uint32_t f = fit(&routes[i], segments, count);
+	for (call->place = 0; call->place < count; call->place++) {
+		const char *uid = rest_vertex(call->job, call->place)->uid;
 
-		*has_path = *has_path || f > 0;
-		if (f > best_fit && strcmp(routes[i].method, method) == 0) {
-			best = &routes[i];
-			best_fit = f;
+		if (strcmp(uid, text) == 0 ||
+				(is_id && id128_is_equal(job_id_of_name(uid).id, id)))
+			return true;
+	}
+	if (!is_id)
+		return refuse_part(call, "vertexid", text);
+	rest_refuse(call, 404, "There is no vertex %s in job %s", text,
+			job_master_name(call->job));
+	return false;
+}
+
+static bool find_checkpoint(struct rest_call *call, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	long long id = strtoll(text, &end, 10);
+	if (errno != 0 || *end != 0 || id < 1 || text[0] < '0' || text[0] > '9')
+		return refuse_part(call, "checkpointid", text);
+	call->checkpoint = checkpoint_stats_find(job_master_checkpoints(call->job), id);
+	if (call->checkpoint == NULL)
+		rest_refuse(call, 404,
+				"Could not find checkpointing statistics for checkpoint %lld.", id);
+	return call->checkpoint != NULL;
+}
+
+static bool find_taskmanager(struct rest_call *call, const char *text)
+{
+	struct resource_manager *r = coordinator_resources(call->coordinator);
+
+	for (call->member = 0; call->member < MEMBERS_COUNT_MAX; call->member++) {
+		const struct resource_row *row = resource_manager_row(r, call->member);
+
+		if (row != NULL && strcmp(row->id, text) == 0)
+			return true;
+	}
+	rest_refuse(call, 404, "Could not find TaskExecutor %s.", text);
+	return false;
+}
+
+static bool find_part(struct rest_call *call, const char *name, const char *value)
+{
+	if (strcmp(name, ":job") == 0)
+		return find_job(call, value);
+	if (strcmp(name, ":vertex") == 0)
+		return find_vertex(call, value);
+	if (strcmp(name, ":checkpoint") == 0)
+		return find_checkpoint(call, value);
+	if (strcmp(name, ":taskmanager") == 0)
+		return find_taskmanager(call, value);
+	return id128_parse(value, &call->request_id) || refuse_part(call, "triggerid", value);
+}
+
+/* ---- requests ---- */
+
+static void take(struct rest_call *call, const struct route *route, const struct path *path)
+{
+	struct path pattern;
+
+	(void)split(route->pattern, &pattern);
+	for (uint32_t i = 0; i < path->count; i++)
+		if (pattern.parts[i][0] == ':' &&
+				!find_part(call, pattern.parts[i], path->parts[i]))
+			return;
+	route->handle(call);
+}
+
+void rest_handle(void *context, const struct http_request *request,
+		struct http_response *response)
+{
+	struct rest_call call = {
+			.coordinator = context, .request = request, .response = response};
+	bool is_head = strcmp(request->method, "HEAD") == 0, is_known = false;
+	struct path path;
+
+	if (split(request->path, &path)) {
+		for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
+			if (!matches(&path, routes[i].pattern))
+				continue;
+			is_known = true;
+			if (strcmp(routes[i].method, is_head ? "GET" : request->method) == 0) {
+				take(&call, &routes[i], &path);
+				return;
+			}
 		}
 	}
-	return best;
-}
-
-/* Fills arguments and job from the segments.  NULL, or the refusal. */
-static json_t *take_arguments(
-		struct rest_exchange *x, const struct route *r, const char *const *segments)
-{
-	char path[PATH_BYTES];
-	char *save;
-	uint32_t i = 0, count = 0;
-	struct job_id id;
-
-	snprintf(path, sizeof(path), "%s", r->path);
-	for (char *s = strtok_r(path, "/", &save); s != NULL;
-			s = strtok_r(NULL, "/", &save), i++) {
-		if (strcmp(s, ":") == 0)
-			x->arguments[count++] = segments[i];
-		if (strcmp(s, ":job") != 0)
-			continue;
-		if (!id128_parse(segments[i], &id.id))
-			return rest_refuse(x, 400,
-					"Bad request, could not parse parameters: Cannot resolve "
-					"path parameter (jobid) from value \"%s\".",
-					segments[i]);
-		x->job = coordinator_find_job(x->coordinator, id);
-		if (x->job == NULL)
-			return rest_refuse(x, 404, "Job %s not found", segments[i]);
-	}
-	return NULL;
-}
-
-static json_t *answer(struct rest_exchange *x, const char *whole, char *path)
-{
-	const char *segments[REST_SEGMENTS_MAX];
-	bool has_path = false;
-	uint32_t count = split(path, segments);
-	const struct route *r = count == UINT32_MAX
-			? NULL
-			: find_route(x->request->method, segments, count, &has_path);
-
-	if (r == NULL)
-		return has_path ? rest_refuse(x, 405, "%s is not answered here",
-						  x->request->method)
-				: rest_refuse(x, 404, "Unable to load requested file %s.", whole);
-	json_t *refusal = take_arguments(x, r, segments);
-	return refusal != NULL ? refusal : r->handler(x);
-}
-
-void rest_handle(
-		void *context, const struct http_request *request, struct http_response *response)
-{
-	struct rest_exchange x = {.coordinator = context, .request = request, .status = 200};
-	char *path = strdup(request->path);
-	json_t *body = path == NULL ? NULL : answer(&x, request->path, path);
-
-	response->content_type = "application/json; charset=UTF-8";
-	response->status = body == NULL ? 500 : x.status;
-	response->body = body == NULL ? NULL : json_dumps(body, JSON_COMPACT);
-	json_decref(body);
-	free(path);
+	if (is_known)
+		rest_refuse(&call, 405, "%s cannot be asked with %s", request->path,
+				request->method);
+	else
+		rest_refuse(&call, 404, "Unable to load requested file %s.", request->path);
 }

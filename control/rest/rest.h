@@ -16,8 +16,9 @@
  *
  * As in Flink:
  *   GET   /config /overview /jobs /jobs/overview /taskmanagers /taskmanagers/ID
- *   GET   /jobs/JOB, JOB/status JOB/plan JOB/exceptions JOB/checkpoints JOB/checkpoints/config
- *         JOB/checkpoints/details/N JOB/checkpoints/details/N/subtasks/VERTEX
+ *   GET   /jobs/JOB, JOB/status JOB/plan JOB/config JOB/exceptions JOB/checkpoints
+ *         JOB/checkpoints/config JOB/checkpoints/details/N
+ *         JOB/checkpoints/details/N/subtasks/VERTEX
  *   POST  /jobs/JOB/checkpoints {"checkpointType", "triggerId"} -> 202 {"request-id"}
  *   GET   /jobs/JOB/checkpoints/REQUEST -> {"status": {"id"}, "operation": {..}}
  *   PATCH /jobs/JOB?mode=cancel -> 202

@@ -1,27 +1,51 @@
-/* rest_checkpoints: the checkpoints of a job, their settings, and asking for one. */
+/* rest_checkpoints: the statistics of a job's checkpoints (semantics 24.1). */
 
-#include "control/config/config.h"
+#include "control/config/job_file.h"
 #include "control/coordinator/checkpoint_stats.h"
 #include "control/rest/rest_internal.h"
 
-#include <errno.h>
-#include <string.h>
+enum { NS_IN_MS = 1000000 };
 
-static const char *status_name(enum checkpoint_status status)
+/* ---- the distribution of a number over completed checkpoints ---- */
+
+static json_t *quantile(const struct histogram *h, double q)
 {
-	return status == CHECKPOINT_COMPLETED ? "COMPLETED"
-			: status == CHECKPOINT_FAILED ? "FAILED"
-						      : "IN_PROGRESS";
+	return h->count == 0 ? json_string("NaN") : json_real((double)histogram_quantile(h, q));
 }
 
-static const char *class_name(enum checkpoint_status status)
+static json_t *distribution(const struct histogram *h)
 {
-	return status == CHECKPOINT_COMPLETED ? "completed"
-			: status == CHECKPOINT_FAILED ? "failed"
-						      : "in_progress";
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "min",
+			(json_int_t)(h->count == 0 ? 0 : h->min), "max",
+			(json_int_t)(h->count == 0 ? 0 : h->max), "avg",
+			(json_int_t)histogram_mean(h), "p50", quantile(h, 0.5), "p90",
+			quantile(h, 0.9), "p95", quantile(h, 0.95), "p99", quantile(h, 0.99),
+			"p999", quantile(h, 0.999));
 }
 
-static const char *type_name(const struct checkpoint_record *r)
+static json_t *nothing_buffered(void)
+{
+	return json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "min", 0, "max", 0, "avg", 0,
+			"p50", 0.0, "p90", 0.0, "p95", 0.0, "p99", 0.0, "p999", 0.0);
+}
+
+static json_t *summary(const struct checkpoint_stats *s)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "checkpointed_size",
+			distribution(checkpoint_stats_summary(s, SUMMARY_CHECKPOINTED_BYTES)),
+			"state_size",
+			distribution(checkpoint_stats_summary(s, SUMMARY_STATE_BYTES)),
+			"end_to_end_duration",
+			distribution(checkpoint_stats_summary(s, SUMMARY_DURATION_MS)),
+			"alignment_buffered", nothing_buffered(), "processed_data",
+			distribution(checkpoint_stats_summary(s, SUMMARY_PROCESSED_BYTES)),
+			"persisted_data",
+			distribution(checkpoint_stats_summary(s, SUMMARY_PERSISTED_BYTES)));
+}
+
+/* ---- one checkpoint ---- */
+
+static const char *type_of(const struct checkpoint_record *r)
 {
 	if (checkpoint_properties_is_synchronous(&r->properties))
 		return "SYNC_SAVEPOINT";
@@ -37,208 +61,136 @@ static json_t *format_of(const struct checkpoint_record *r)
 	return json_string(r->properties.format == FORMAT_NATIVE ? "NATIVE" : "CANONICAL");
 }
 
-json_t *rest_checkpoint_object(const struct checkpoint_record *r)
+/* `tasks` is taken. */
+static json_t *checkpoint(const struct job_master *jm, const struct checkpoint_record *r,
+		json_t *tasks)
 {
-	json_t *o = json_pack("{s:s, s:o, s:s, s:b, s:o, s:o, s:o}", "className",
-			class_name(r->status), "id", rest_int(r->id), "status",
-			status_name(r->status), "is_savepoint",
+	static const char *const classes[] = {"in_progress", "completed", "failed"};
+	static const char *const statuses[] = {"IN_PROGRESS", "COMPLETED", "FAILED"};
+	json_t *json = json_pack("{s:s, s:I, s:s, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:i, s:I, "
+				 "s:I, s:i, s:i, s:s, s:o}",
+			"className", classes[r->status], "id", (json_int_t)r->id, "status",
+			statuses[r->status], "is_savepoint",
 			checkpoint_properties_is_savepoint(&r->properties), "savepointFormat",
-			format_of(r), "trigger_timestamp", rest_int(r->trigger_ms),
-			"latest_ack_timestamp", rest_int(r->latest_ack_ms));
+			format_of(r), "trigger_timestamp", (json_int_t)r->trigger_ms,
+			"latest_ack_timestamp", (json_int_t)r->latest_ack_ms, "checkpointed_size",
+			(json_int_t)r->checkpointed_bytes, "state_size",
+			(json_int_t)r->state_bytes, "end_to_end_duration",
+			(json_int_t)checkpoint_record_duration_ms(r), "alignment_buffered", 0,
+			"processed_data", (json_int_t)r->processed_bytes, "persisted_data",
+			(json_int_t)r->persisted_bytes, "num_subtasks", (int)r->planned_count,
+			"num_acknowledged_subtasks", (int)r->acknowledged_count, "checkpoint_type",
+			type_of(r), "tasks", tasks);
 
-	json_object_set_new(o, "checkpointed_size", rest_int(r->checkpointed_bytes));
-	json_object_set_new(o, "state_size", rest_int(r->state_bytes));
-	json_object_set_new(o, "end_to_end_duration", rest_int(checkpoint_record_duration_ms(r)));
-	json_object_set_new(o, "alignment_buffered", json_integer(0));
-	json_object_set_new(o, "processed_data", rest_int(r->processed_bytes));
-	json_object_set_new(o, "persisted_data", rest_int(r->persisted_bytes));
-	json_object_set_new(o, "num_subtasks", json_integer(r->planned_count));
-	json_object_set_new(o, "num_acknowledged_subtasks", json_integer(r->acknowledged_count));
-	json_object_set_new(o, "checkpoint_type", json_string(type_name(r)));
-	json_object_set_new(o, "tasks", json_object());
 	if (r->status == CHECKPOINT_COMPLETED) {
-		json_object_set_new(o, "external_path",
-				r->location == NULL ? json_null()
-						    : json_sprintf("file:%s", r->location));
-		json_object_set_new(o, "discarded", json_false());
+		json_object_set_new(json, "external_path",
+				rest_text(r->location != NULL ? r->location : ""));
+		json_object_set_new(json, "discarded",
+				json_boolean(!job_master_is_retained(jm, r->id)));
 	} else if (r->status == CHECKPOINT_FAILED) {
-		json_object_set_new(o, "failure_timestamp", rest_int(r->end_ms));
-		json_object_set_new(o, "failure_message",
+		json_object_set_new(json, "failure_timestamp", json_integer(r->end_ms));
+		json_object_set_new(json, "failure_message",
 				r->failure_message == NULL ? json_null()
-							   : json_string(r->failure_message));
+							   : rest_text(r->failure_message));
 	}
-	return o;
+	return json;
 }
 
-/* ---- all of a job ---- */
-
-static json_t *summary_object(const struct histogram *h)
+static json_t *checkpoint_or_null(
+		const struct job_master *jm, const struct checkpoint_record *r)
 {
-	bool is_empty = h->count == 0;
-
-	return json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}", "min",
-			rest_int(is_empty ? 0 : h->min), "max", rest_int(is_empty ? 0 : h->max),
-			"avg", rest_int((int64_t)histogram_mean(h)), "p50",
-			(double)histogram_quantile(h, 0.5), "p90",
-			(double)histogram_quantile(h, 0.9), "p95",
-			(double)histogram_quantile(h, 0.95), "p99",
-			(double)histogram_quantile(h, 0.99), "p999",
-			(double)histogram_quantile(h, 0.999));
+	return r == NULL ? json_null() : checkpoint(jm, r, json_object());
 }
 
-static json_t *summaries_object(const struct checkpoint_stats *s)
-{
-	static const struct {
-		const char *name;
-		enum checkpoint_summary which;
-	} rows[] = {
-			{"checkpointed_size", SUMMARY_CHECKPOINTED_BYTES},
-			{"state_size", SUMMARY_STATE_BYTES},
-			{"end_to_end_duration", SUMMARY_DURATION_MS},
-			{"processed_data", SUMMARY_PROCESSED_BYTES},
-			{"persisted_data", SUMMARY_PERSISTED_BYTES},
-	};
-	static const struct histogram none;
-	json_t *o = json_object();
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		json_object_set_new(o, rows[i].name,
-				summary_object(checkpoint_stats_summary(s, rows[i].which)));
-	json_object_set_new(o, "alignment_buffered", summary_object(&none));
-	return o;
-}
-
-static json_t *object_or_null(const struct checkpoint_record *r)
-{
-	return r == NULL ? json_null() : rest_checkpoint_object(r);
-}
-
-static json_t *restored_object(const struct checkpoint_stats *s)
+static json_t *restored_or_null(const struct checkpoint_stats *s)
 {
 	const struct restored_stats *r = checkpoint_stats_restored(s);
 
-	if (r == NULL || r->id == 0)
+	if (r->id == 0)
 		return json_null();
-	return json_pack("{s:o, s:o, s:b, s:o}", "id", rest_int(r->id), "restore_timestamp",
-			rest_int(r->restore_ms), "is_savepoint", r->is_savepoint, "external_path",
-			r->location == NULL ? json_null() : json_sprintf("file:%s", r->location));
+	return json_pack("{s:I, s:I, s:b, s:o}", "id", (json_int_t)r->id, "restore_timestamp",
+			(json_int_t)r->restore_ms, "is_savepoint", r->is_savepoint,
+			"external_path",
+			r->location == NULL ? json_null() : rest_text(r->location));
 }
 
-json_t *rest_checkpoints(struct rest_exchange *x)
+void rest_get_checkpoints(struct rest_call *call)
 {
-	const struct checkpoint_stats *s = job_master_checkpoints(x->job);
+	const struct job_master *jm = call->job;
+	const struct checkpoint_stats *s = job_master_checkpoints(call->job);
 	struct checkpoint_counts c = checkpoint_stats_counts(s);
 	const struct checkpoint_record *r;
 	json_t *history = json_array();
 
 	for (uint32_t i = 0; (r = checkpoint_stats_history(s, i)) != NULL; i++)
-		json_array_append_new(history, rest_checkpoint_object(r));
-	json_t *counts = json_pack("{s:o, s:o, s:o, s:o, s:o}", "restored",
-			rest_int((int64_t)c.restored), "total", rest_int((int64_t)c.total),
-			"in_progress", rest_int((int64_t)c.in_progress), "completed",
-			rest_int((int64_t)c.completed), "failed", rest_int((int64_t)c.failed));
+		json_array_append_new(history, checkpoint(jm, r, json_object()));
+	json_t *counts = json_pack("{s:I, s:I, s:I, s:I, s:I}", "restored", (json_int_t)c.restored,
+			"total", (json_int_t)c.total, "in_progress", (json_int_t)c.in_progress,
+			"completed", (json_int_t)c.completed, "failed", (json_int_t)c.failed);
 	json_t *latest = json_pack("{s:o, s:o, s:o, s:o}", "completed",
-			object_or_null(checkpoint_stats_latest_completed(s)), "savepoint",
-			object_or_null(checkpoint_stats_latest_savepoint(s)), "failed",
-			object_or_null(checkpoint_stats_latest_failed(s)), "restored",
-			restored_object(s));
-	return json_pack("{s:o, s:o, s:o, s:o}", "counts", counts, "summary", summaries_object(s),
-			"latest", latest, "history", history);
+			checkpoint_or_null(jm, checkpoint_stats_latest_completed(s)), "savepoint",
+			checkpoint_or_null(jm, checkpoint_stats_latest_savepoint(s)), "failed",
+			checkpoint_or_null(jm, checkpoint_stats_latest_failed(s)), "restored",
+			restored_or_null(s));
+	rest_answer(call, 200,
+			json_pack("{s:o, s:o, s:o, s:o}", "counts", counts, "summary", summary(s),
+					"latest", latest, "history", history));
 }
 
-/* ---- settings ---- */
+void rest_get_checkpoint(struct rest_call *call)
+{
+	json_t *tasks = json_object();
+
+	for (uint32_t place = 0; place < job_master_spec(call->job)->vertex_count; place++) {
+		json_t *id = rest_vertex_id(rest_vertex(call->job, place)->uid);
+
+		json_object_set_new(tasks, json_string_value(id),
+				rest_checkpoint_task(call->job, call->checkpoint, place));
+		json_decref(id);
+	}
+	rest_answer(call, 200, checkpoint(call->job, call->checkpoint, tasks));
+}
+
+/* ---- how they are taken ---- */
 
 #define CHECKPOINTING "execution.checkpointing."
 
-static json_t *ms_of(const struct config *c, const char *key, int64_t unset)
+static json_int_t ms_of(const struct config *c, const char *key)
 {
-	return rest_int(config_is_set(c, key) ? config_duration_ns(c, key) / 1000000 : unset);
+	return config_is_set(c, key) ? config_duration_ns(c, key) / NS_IN_MS : 0;
 }
 
-json_t *rest_checkpoint_config(struct rest_exchange *x)
+void rest_get_checkpoints_config(struct rest_call *call)
 {
-	static const char retention[] = CHECKPOINTING "externalized-checkpoint-retention";
-	const struct config *c = job_master_config(x->job);
-	bool is_exact = config_is_choice(c, CHECKPOINTING "mode", "EXACTLY_ONCE");
-	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:{s:b, s:b}}", "mode",
-			is_exact ? "exactly_once" : "at_least_once", "interval",
-			ms_of(c, CHECKPOINTING "interval", INT64_MAX), "timeout",
-			ms_of(c, CHECKPOINTING "timeout", 0), "min_pause",
-			ms_of(c, CHECKPOINTING "min-pause", 0), "max_concurrent",
-			(json_int_t)config_int(c, CHECKPOINTING "max-concurrent-checkpoints"),
-			"externalization", "enabled",
+	const struct config *c = job_master_config(call->job);
+	const char *retention = CHECKPOINTING "externalized-checkpoint-retention";
+	json_int_t interval = ms_of(c, CHECKPOINTING "interval");
+	json_t *externalization = json_pack("{s:b, s:b}", "enabled",
 			!config_is_choice(c, retention, "NO_EXTERNALIZED_CHECKPOINTS"),
 			"delete_on_cancellation",
 			!config_is_choice(c, retention, "RETAIN_ON_CANCELLATION"));
 
-	json_object_set_new(o, "state_backend", json_string("HashMapStateBackend"));
-	json_object_set_new(o, "checkpoint_storage", json_string("FileSystemCheckpointStorage"));
-	json_object_set_new(o, "unaligned_checkpoints",
-			json_boolean(config_bool(c, CHECKPOINTING "unaligned.enabled")));
-	json_object_set_new(o, "tolerable_failed_checkpoints",
-			rest_int(config_int(c, CHECKPOINTING "tolerable-failed-checkpoints")));
-	json_object_set_new(o, "aligned_checkpoint_timeout",
-			ms_of(c, CHECKPOINTING "aligned-checkpoint-timeout", 0));
-	json_object_set_new(o, "checkpoints_after_tasks_finish",
-			json_boolean(config_bool(
-					c, CHECKPOINTING "checkpoints-after-tasks-finish")));
-	json_object_set_new(o, "state_changelog_enabled", json_false());
-	json_object_set_new(o, "changelog_periodic_materialization_interval",
-			json_integer(600000));
-	json_object_set_new(o, "changelog_storage", json_string("memory"));
-	return o;
-}
-
-/* ---- asking for one ---- */
-
-static json_t *trigger(struct rest_exchange *x, const char *type, const char *trigger_id)
-{
-	bool is_full = type != NULL && strcmp(type, "FULL") == 0;
-	char text[ID128_TEXT_BYTES];
-	struct id128 id = {0};
-
-	if (type != NULL && !is_full && strcmp(type, "CONFIGURED") != 0)
-		return rest_refuse(x, 400, "checkpointType %s: expected CONFIGURED or FULL", type);
-	if (trigger_id != NULL && !id128_parse(trigger_id, &id))
-		return rest_refuse(x, 400, "triggerId %s: expected 32 hex digits", trigger_id);
-	int rc = job_master_checkpoint(
-			x->job, is_full ? CHECKPOINT_FULL : CHECKPOINT_CONFIGURED, &id);
-	if (rc != 0)
-		return rest_refuse(x, 409, "no checkpoint can be taken now: the job is %s",
-				rc == -EAGAIN ? job_status_name(job_master_status(x->job))
-					      : strerror(-rc));
-	x->status = 202;
-	id128_print(id, text);
-	return json_pack("{s:s}", "request-id", text);
-}
-
-json_t *rest_checkpoint_trigger(struct rest_exchange *x)
-{
-	json_t *answer, *body = rest_body(x, &answer);
-
-	if (body == NULL)
-		return answer;
-	answer = trigger(x, json_string_value(json_object_get(body, "checkpointType")),
-			json_string_value(json_object_get(body, "triggerId")));
-	json_decref(body);
-	return answer;
-}
-
-json_t *rest_checkpoint_request(struct rest_exchange *x)
-{
-	struct checkpoint_answer a;
-	struct id128 id;
-
-	if (!id128_parse(x->arguments[0], &id))
-		return rest_refuse(x, 400, "%s: expected 32 hex digits", x->arguments[0]);
-	if (!job_master_checkpoint_answer(x->job, id, &a))
-		return rest_refuse(x, 404, "There is no checkpoint operation with triggerId=%s.",
-				x->arguments[0]);
-	if (!a.is_done)
-		return json_pack("{s:{s:s}, s:n}", "status", "id", "IN_PROGRESS", "operation");
-	if (a.is_success)
-		return json_pack("{s:{s:s}, s:{s:o}}", "status", "id", "COMPLETED", "operation",
-				"checkpointId", rest_int(a.checkpoint_id));
-	return json_pack("{s:{s:s}, s:{s:{s:s, s:s}}}", "status", "id", "COMPLETED", "operation",
-			"failureCause", "class", "CheckpointException", "stack-trace", a.text);
+	/* Flink's "never" is the largest number. */
+	rest_answer(call, 200,
+			json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:s, s:b, s:I, s:I, s:b, "
+				  "s:b, s:i, s:s}",
+					"mode", "exactly_once", "interval",
+					interval > 0 ? interval : (json_int_t)INT64_MAX, "timeout",
+					ms_of(c, CHECKPOINTING "timeout"), "min_pause",
+					ms_of(c, CHECKPOINTING "min-pause"), "max_concurrent",
+					(json_int_t)config_int(c, CHECKPOINTING
+							"max-concurrent-checkpoints"),
+					"externalization", externalization, "state_backend",
+					"HashMapStateBackend", "checkpoint_storage",
+					"FileSystemCheckpointStorage", "unaligned_checkpoints",
+					config_bool(c, CHECKPOINTING "unaligned.enabled"),
+					"tolerable_failed_checkpoints",
+					(json_int_t)config_int(c, CHECKPOINTING
+							"tolerable-failed-checkpoints"),
+					"aligned_checkpoint_timeout",
+					ms_of(c, CHECKPOINTING "aligned-checkpoint-timeout"),
+					"checkpoints_after_tasks_finish", 1,
+					"state_changelog_enabled", 0,
+					"changelog_periodic_materialization_interval", 0,
+					"changelog_storage", "none"));
 }

@@ -2,91 +2,102 @@
 
 /* rest_internal: what the files of control/rest share. */
 
-#include "control/coordinator/job_master.h"
+#include "control/coordinator/coordinator.h"
 #include "control/net/http_server.h"
+#include "control/rest/rest.h"
 
 #include <jansson.h>
 
-struct coordinator;
+struct checkpoint_record;
+struct resource_row;
 
-enum { REST_SEGMENTS_MAX = 8 };
+enum { REST_PART_BYTES = 256 };
 
-/* One request on its way to an answer. */
-struct rest_exchange {
+/* One request on its way through its handler; what its path names has been found. */
+struct rest_call {
 	struct coordinator *coordinator;
 	const struct http_request *request;
-	struct job_master *job;                   /* of a path with a job id */
-	const char *arguments[REST_SEGMENTS_MAX]; /* what stands for ":", in order */
-	int status;                               /* preset 200 */
+	struct http_response *response;
+	struct job_master *job;                     /* :job */
+	uint32_t place;                             /* :vertex, in topological order */
+	const struct checkpoint_record *checkpoint; /* :checkpoint */
+	struct id128 request_id;                    /* :request */
+	uint32_t member;                            /* :taskmanager */
 };
 
-/* Each answers with an object, or calls rest_refuse. */
-typedef json_t *(*rest_handler)(struct rest_exchange *x);
+/* ---- rest_answer.c ---- */
 
-/* Sets the status; the answer is {"errors": [text]}. */
-json_t *rest_refuse(struct rest_exchange *x, int status, const char *format, ...)
+/* Takes `json`; NULL is out of memory. */
+void rest_answer(struct rest_call *call, int status, json_t *json);
+void rest_refuse(struct rest_call *call, int status, const char *format, ...)
 		__attribute__((format(printf, 3, 4)));
-/* The body as an object; NULL after rest_refuse, which is then `*refusal`. */
-json_t *rest_body(struct rest_exchange *x, json_t **refusal);
+/* A string of any bytes: what is not UTF-8 is shown as '?'. */
+json_t *rest_text(const char *text);
+/* The body as an object, empty if there is none; NULL after a refusal. */
+json_t *rest_body(struct rest_call *call);
 
-/* The 32 hex digits that stand for a vertex. */
-void rest_vertex_id(const char *uid, char text[ID128_TEXT_BYTES]);
+/* Members of a body.  One that is absent or null leaves `*value` alone; one of another type is
+ * refused: false. */
+bool rest_read_text(
+		struct rest_call *call, const json_t *body, const char *key, const char **value);
+bool rest_read_bool(struct rest_call *call, const json_t *body, const char *key, bool *value);
 
-/* rest_cluster.c */
-json_t *rest_overview(struct rest_exchange *x);
-json_t *rest_config(struct rest_exchange *x);
-json_t *rest_taskmanagers(struct rest_exchange *x);
-json_t *rest_taskmanager(struct rest_exchange *x);
+/* A value of the query into `value`; "" when absent. */
+void rest_query(const struct rest_call *call, const char *key, char value[REST_PART_BYTES]);
 
-/* rest_jobs.c */
-json_t *rest_jobs(struct rest_exchange *x);
-json_t *rest_jobs_overview(struct rest_exchange *x);
-json_t *rest_job_status(struct rest_exchange *x);
-json_t *rest_job_config(struct rest_exchange *x);
-json_t *rest_job_exceptions(struct rest_exchange *x);
-json_t *rest_job_summary(struct rest_exchange *x);
+/* ---- facts ---- */
 
-/* rest_job.c */
-json_t *rest_job(struct rest_exchange *x);
-json_t *rest_job_plan(struct rest_exchange *x);
+/* A vertex has the id of its uid. */
+json_t *rest_vertex_id(const char *uid);
+json_t *rest_job_id(const struct job_master *jm);
+const struct job_vertex *rest_vertex(const struct job_master *jm, uint32_t place);
+int64_t rest_start_ms(const struct job_master *jm);
+/* -1: it goes on. */
+int64_t rest_end_ms(const struct job_master *jm);
+json_t *rest_plan(const struct job_master *jm);
 
-/* rest_submit.c */
-json_t *rest_submit(struct rest_exchange *x);
-json_t *rest_cancel(struct rest_exchange *x);
-json_t *rest_stop(struct rest_exchange *x);
-
-/* rest_checkpoints.c */
-json_t *rest_checkpoints(struct rest_exchange *x);
-json_t *rest_checkpoint_config(struct rest_exchange *x);
-json_t *rest_checkpoint_trigger(struct rest_exchange *x);
-json_t *rest_checkpoint_request(struct rest_exchange *x);
-
-/* rest_checkpoint.c */
-json_t *rest_checkpoint_details(struct rest_exchange *x);
-json_t *rest_checkpoint_subtasks(struct rest_exchange *x);
-
-/* ---- shared pieces ---- */
-
-/* From the first moment to the last; end -1: it goes on. */
-struct rest_span {
-	int64_t start_ms, end_ms;
+/* How many attempts are in each state. */
+struct rest_states {
+	uint32_t total;
+	uint32_t counts[EXECUTION_STATES_COUNT];
 };
+void rest_count_vertex(const struct job_master *jm, uint32_t place, struct rest_states *states);
+struct rest_states rest_count_job(const struct job_master *jm);
+/* By name, those that only Flink has included. */
+json_t *rest_states_upper(const struct rest_states *states);
+json_t *rest_states_lower(const struct rest_states *states);
 
-struct rest_span rest_span_of(const struct job_master *jm);
-int64_t rest_span_ms(struct rest_span s);
-json_t *rest_int(int64_t value);
-void rest_job_id(const struct job_master *jm, char text[ID128_TEXT_BYTES]);
+/* Slots of a TaskManager that a job takes; one holds a subtask of every vertex. */
+uint32_t rest_job_slots(const struct job_master *jm, uint32_t member);
+uint32_t rest_used_slots(const struct coordinator *c, uint32_t member);
 
-struct job_vertex;
+/* What one vertex adds to a checkpoint, and the checkpoint as a whole. */
+json_t *rest_checkpoint_task(
+		const struct job_master *jm, const struct checkpoint_record *r, uint32_t place);
+uint32_t rest_first_subtask(const struct job_master *jm, uint32_t place);
 
-const struct job_vertex *rest_vertex_at(const struct job_master *jm, uint32_t place);
-/* How many current attempts of a vertex (UINT32_MAX: of all) are in that state. */
-uint32_t rest_count_in(const struct job_master *jm, uint32_t place, const char *state);
+/* ---- handlers ---- */
 
-enum { REST_STATES_COUNT = 10 };
-/* Flink's execution states; those that do not exist here stay 0. */
-const char *rest_state_name(uint32_t index);
-
-struct checkpoint_record;
-/* One checkpoint without its tasks. */
-json_t *rest_checkpoint_object(const struct checkpoint_record *r);
+void rest_get_config(struct rest_call *call);
+void rest_get_overview(struct rest_call *call);
+void rest_get_taskmanagers(struct rest_call *call);
+void rest_get_taskmanager(struct rest_call *call);
+void rest_get_jobs(struct rest_call *call);
+void rest_get_jobs_overview(struct rest_call *call);
+void rest_get_job(struct rest_call *call);
+void rest_get_job_status(struct rest_call *call);
+void rest_get_job_plan(struct rest_call *call);
+void rest_get_job_config(struct rest_call *call);
+void rest_get_job_exceptions(struct rest_call *call);
+void rest_get_checkpoints(struct rest_call *call);
+void rest_get_checkpoints_config(struct rest_call *call);
+void rest_get_checkpoint(struct rest_call *call);
+void rest_get_checkpoint_subtasks(struct rest_call *call);
+void rest_post_checkpoint(struct rest_call *call);
+void rest_get_request(struct rest_call *call);
+void rest_patch_checkpoints(struct rest_call *call);
+void rest_patch_job(struct rest_call *call);
+void rest_post_stop(struct rest_call *call);
+void rest_post_job(struct rest_call *call);
+void rest_get_summary(struct rest_call *call);
+void rest_get_numbers(struct rest_call *call);

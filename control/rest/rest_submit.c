@@ -1,120 +1,149 @@
-/* rest_submit: what users ask of jobs: submit, cancel, stop. */
+/* rest_submit: POST /jobs. */
 
-#include "control/coordinator/coordinator.h"
+#include "control/config/job_file.h"
 #include "control/rest/rest_internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* The texts of an array, which keep belonging to it.  False: it is none of texts. */
-static bool take_texts(const json_t *array, const char ***texts, uint32_t *count)
+enum { SETS_MAX = 256 };
+
+struct submission {
+	struct job_submission job;
+	const char *sets[SETS_MAX];
+};
+
+static bool check_keys(struct rest_call *call, json_t *body)
 {
-	size_t i;
-	json_t *item;
+	static const char *const known[] = {
+			"file", "job", "plugin_dir", "sets", "restore", "allow_rewind"};
+	const char *key;
+	json_t *value;
 
-	*count = 0;
-	*texts = calloc(json_array_size(array) + 1, sizeof(**texts));
-	if (*texts == NULL || (array != NULL && !json_is_null(array) && !json_is_array(array)))
-		return false;
-	json_array_foreach(array, i, item)
+	json_object_foreach(body, key, value)
 	{
-		if (!json_is_string(item))
+		bool is_known = false;
+
+		for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+			is_known = is_known || strcmp(key, known[i]) == 0;
+		if (!is_known) {
+			rest_refuse(call, 400,
+					"\"%.100s\" is unknown; expected file, job, plugin_dir, "
+					"sets, restore, allow_rewind",
+					key);
 			return false;
-		(*texts)[(*count)++] = json_string_value(item);
+		}
 	}
 	return true;
 }
 
-static const char *text_or(const json_t *body, const char *key, const char *preset)
+static bool read_sets(struct rest_call *call, const json_t *body, struct submission *s)
 {
-	const char *text = json_string_value(json_object_get(body, key));
+	const json_t *sets = json_object_get(body, "sets"), *item;
+	size_t i;
 
-	return text == NULL ? preset : text;
+	if (sets == NULL || json_is_null(sets))
+		return true;
+	if (!json_is_array(sets) || json_array_size(sets) > SETS_MAX) {
+		rest_refuse(call, 400, "\"sets\": expected an array of up to %d strings "
+				       "UID.PARAM=VALUE",
+				SETS_MAX);
+		return false;
+	}
+	json_array_foreach(sets, i, item) {
+		s->sets[i] = json_string_value(item);
+		if (s->sets[i] == NULL) {
+			rest_refuse(call, 400, "\"sets\": expected a string UID.PARAM=VALUE");
+			return false;
+		}
+	}
+	s->job.overrides = s->sets;
+	s->job.override_count = (uint32_t)json_array_size(sets);
+	return true;
 }
 
-static json_t *submit(struct rest_exchange *x, const struct job_submission *submission)
+static bool read_submission(struct rest_call *call, json_t *body, struct submission *s)
+{
+	s->job = (struct job_submission){
+			.file_name = "job.yaml", .plugin_dir = "/", .restore = "none"};
+	if (!check_keys(call, body) || !rest_read_text(call, body, "file", &s->job.file_name) ||
+			!rest_read_text(call, body, "job", &s->job.file_text) ||
+			!rest_read_text(call, body, "plugin_dir", &s->job.plugin_dir) ||
+			!rest_read_text(call, body, "restore", &s->job.restore) ||
+			!rest_read_bool(call, body, "allow_rewind", &s->job.allow_rewind) ||
+			!read_sets(call, body, s))
+		return false;
+	if (s->job.file_text == NULL)
+		rest_refuse(call, 400, "\"job\": expected the text of a job file");
+	else if (s->job.plugin_dir[0] != '/')
+		rest_refuse(call, 400, "\"plugin_dir\": expected an absolute path");
+	else if (s->job.restore[0] == 0)
+		rest_refuse(call, 400, "\"restore\": expected none, latest or the path of a "
+				       "checkpoint");
+	else
+		return true;
+	return false;
+}
+
+/* The client may not have heard our answer when it asks again. */
+static bool is_same(const struct job_master *jm, const struct job_submission *s)
+{
+	const struct job_source *source = &job_master_spec(jm)->source;
+
+	if (strlen(s->file_text) != source->text_bytes ||
+			memcmp(s->file_text, source->text, source->text_bytes) != 0 ||
+			strcmp(s->plugin_dir, source->plugin_dir) != 0 ||
+			s->override_count != source->set_count)
+		return false;
+	for (uint32_t i = 0; i < s->override_count; i++)
+		if (strcmp(s->overrides[i], source->sets[i]) != 0)
+			return false;
+	return true;
+}
+
+static int status_of(int rc)
+{
+	switch (rc) {
+	case -EEXIST:
+		return 409;
+	case -EAGAIN:
+		return 503;
+	case -ENOMEM:
+		return 500;
+	default:
+		return 400;
+	}
+}
+
+static void submit(struct rest_call *call, const struct job_submission *s)
 {
 	struct config_error error = {""};
 	char text[ID128_TEXT_BYTES];
 	struct job_id id;
-	int rc = coordinator_submit(x->coordinator, submission, &id, &error);
+	int rc = coordinator_submit(call->coordinator, s, &id, &error);
 
-	if (rc == -EEXIST || rc == -EAGAIN)
-		return rest_refuse(x, 409, "%s", error.text);
-	if (rc != 0)
-		return rest_refuse(x, 400, "%s", error.text[0] == 0 ? strerror(-rc) : error.text);
-	x->status = 202;
+	if (rc == -EEXIST) {
+		const struct job_master *other = coordinator_find_job(call->coordinator, id);
+
+		rc = other != NULL && is_same(other, s) ? 0 : rc;
+	}
+	if (rc != 0) {
+		rest_refuse(call, status_of(rc), "%s",
+				error.text[0] != 0 ? error.text : strerror(-rc));
+		return;
+	}
 	id128_print(id.id, text);
-	return json_pack("{s:s}", "jobid", text);
+	rest_answer(call, 202, json_pack("{s:s}", "jobid", text));
 }
 
-json_t *rest_submit(struct rest_exchange *x)
+void rest_post_job(struct rest_call *call)
 {
-	json_t *answer, *body = rest_body(x, &answer);
-	char here[4096];
-	const char **sets = NULL;
-	uint32_t set_count;
+	json_t *body = rest_body(call);
+	struct submission s = {0};
 
 	if (body == NULL)
-		return answer;
-	const char *text = json_string_value(json_object_get(body, "job"));
-	if (text == NULL)
-		answer = rest_refuse(x, 400, "\"job\": expected the text of a job file");
-	else if (!take_texts(json_object_get(body, "sets"), &sets, &set_count))
-		answer = rest_refuse(x, 400, "\"sets\": expected texts UID.PARAM=VALUE");
-	else
-		answer = submit(x, &(struct job_submission){
-				.file_name = text_or(body, "file", "job.yaml"),
-				.file_text = text,
-				.plugin_dir = text_or(body, "plugin_dir",
-						getcwd(here, sizeof(here)) == NULL ? "/" : here),
-				.overrides = sets,
-				.override_count = set_count,
-				.restore = text_or(body, "restore", "none"),
-				.allow_rewind = json_is_true(json_object_get(body, "allow_rewind")),
-		});
-	free(sets);
+		return;
+	if (read_submission(call, body, &s))
+		submit(call, &s.job);
 	json_decref(body);
-	return answer;
-}
-
-static json_t *refuse_ended(struct rest_exchange *x)
-{
-	return rest_refuse(x, 409, "the job is %s", job_status_name(job_master_status(x->job)));
-}
-
-json_t *rest_cancel(struct rest_exchange *x)
-{
-	char mode[16] = "cancel";
-
-	(void)http_query_value(x->request->query, "mode", mode, sizeof(mode));
-	if (strcmp(mode, "cancel") != 0)
-		return rest_refuse(x, 400, "mode=%s: expected cancel", mode);
-	if (job_status_is_terminal(job_master_status(x->job)))
-		return refuse_ended(x);
-	job_master_cancel(x->job);
-	x->status = 202;
-	return json_object();
-}
-
-json_t *rest_stop(struct rest_exchange *x)
-{
-	json_t *answer, *body = rest_body(x, &answer);
-
-	if (body == NULL)
-		return answer;
-	bool wants_savepoint = json_is_string(json_object_get(body, "targetDirectory")) ||
-			json_is_true(json_object_get(body, "drain"));
-	json_decref(body);
-	if (wants_savepoint)
-		return rest_refuse(x, 400,
-				"a stop ends with a checkpoint in this version; targetDirectory "
-				"and drain are for savepoints");
-	if (job_status_is_terminal(job_master_status(x->job)))
-		return refuse_ended(x);
-	job_master_stop(x->job);
-	x->status = 202;
-	return json_object();
 }

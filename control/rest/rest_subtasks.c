@@ -1,0 +1,149 @@
+/* rest_subtasks: one vertex of one checkpoint, subtask by subtask (semantics 24.1, 24.2). */
+
+#include "control/config/job_file.h"
+#include "control/coordinator/checkpoint_stats.h"
+#include "control/rest/rest_internal.h"
+
+enum { NS_IN_MS = 1000000 };
+
+/* Least, most and mean of one number. */
+struct span {
+	int64_t min, max, sum;
+	uint32_t count;
+};
+
+struct task_sum {
+	uint32_t total, acknowledged;
+	int64_t latest_ms;
+	struct span checkpointed, state, processed, persisted;
+	struct span took, sync, async, alignment, start_delay;
+};
+
+uint32_t rest_first_subtask(const struct job_master *jm, uint32_t place)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < place; i++)
+		first += rest_vertex(jm, i)->parallelism;
+	return first;
+}
+
+static void add(struct span *s, int64_t value)
+{
+	s->min = s->count == 0 || value < s->min ? value : s->min;
+	s->max = s->count == 0 || value > s->max ? value : s->max;
+	s->sum += value;
+	s->count++;
+}
+
+static struct task_sum sum_of(
+		const struct job_master *jm, const struct checkpoint_record *r, uint32_t place)
+{
+	struct task_sum sum = {.total = rest_vertex(jm, place)->parallelism, .latest_ms = -1};
+	uint32_t first = rest_first_subtask(jm, place);
+
+	for (uint32_t i = first; i < first + sum.total && i < r->subtask_count; i++) {
+		const struct subtask_stats *s = &r->subtasks[i];
+		const struct subtask_metrics *m = &s->metrics;
+
+		if (s->ack_ms < 0 || s->is_aborted)
+			continue;
+		sum.acknowledged++;
+		sum.latest_ms = s->ack_ms > sum.latest_ms ? s->ack_ms : sum.latest_ms;
+		add(&sum.checkpointed, m->checkpointed_bytes);
+		add(&sum.state, m->state_bytes);
+		add(&sum.processed, m->processed_bytes);
+		add(&sum.persisted, m->persisted_bytes);
+		add(&sum.took, s->ack_ms - r->trigger_ms);
+		add(&sum.sync, m->sync_ms);
+		add(&sum.async, m->async_ms);
+		add(&sum.alignment, m->alignment_ns / NS_IN_MS);
+		add(&sum.start_delay, m->start_delay_ns / NS_IN_MS);
+	}
+	return sum;
+}
+
+json_t *rest_checkpoint_task(
+		const struct job_master *jm, const struct checkpoint_record *r, uint32_t place)
+{
+	static const char *const statuses[] = {"IN_PROGRESS", "COMPLETED", "FAILED"};
+	struct task_sum sum = sum_of(jm, r, place);
+
+	return json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:i, s:i}", "id",
+			(json_int_t)r->id, "status", statuses[r->status], "latest_ack_timestamp",
+			(json_int_t)sum.latest_ms, "checkpointed_size",
+			(json_int_t)sum.checkpointed.sum, "state_size", (json_int_t)sum.state.sum,
+			"end_to_end_duration",
+			(json_int_t)(sum.latest_ms < 0 ? -1 : sum.latest_ms - r->trigger_ms),
+			"alignment_buffered", 0, "processed_data", (json_int_t)sum.processed.sum,
+			"persisted_data", (json_int_t)sum.persisted.sum, "num_subtasks",
+			(int)sum.total, "num_acknowledged_subtasks", (int)sum.acknowledged);
+}
+
+/* Flink has no percentiles here. */
+static json_t *span_json(const struct span *s)
+{
+	return json_pack("{s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:s}", "min", (json_int_t)s->min,
+			"max", (json_int_t)s->max, "avg",
+			(json_int_t)(s->count == 0 ? 0 : s->sum / s->count), "p50", "NaN", "p90",
+			"NaN", "p95", "NaN", "p99", "NaN", "p999", "NaN");
+}
+
+static json_t *nothing_buffered(void)
+{
+	return json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "min", 0, "max", 0, "avg", 0,
+			"p50", 0.0, "p90", 0.0, "p95", 0.0, "p99", 0.0, "p999", 0.0);
+}
+
+static json_t *summary(const struct task_sum *sum)
+{
+	json_t *duration = json_pack("{s:o, s:o}", "sync", span_json(&sum->sync), "async",
+			span_json(&sum->async));
+	json_t *alignment = json_pack("{s:o, s:o, s:o, s:o}", "buffered", nothing_buffered(),
+			"processed", span_json(&sum->processed), "persisted",
+			span_json(&sum->persisted), "duration", span_json(&sum->alignment));
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "checkpointed_size",
+			span_json(&sum->checkpointed), "state_size", span_json(&sum->state),
+			"end_to_end_duration", span_json(&sum->took), "checkpoint_duration",
+			duration, "alignment", alignment, "start_delay",
+			span_json(&sum->start_delay));
+}
+
+static json_t *subtask(const struct checkpoint_record *r, uint32_t first, uint32_t index)
+{
+	const struct subtask_stats *s =
+			first + index < r->subtask_count ? &r->subtasks[first + index] : NULL;
+
+	if (s == NULL || s->ack_ms < 0)
+		return json_pack("{s:s, s:i, s:s}", "className", "pending", "index", (int)index,
+				"status", "pending_or_failed");
+	const struct subtask_metrics *m = &s->metrics;
+	return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I}, s:{s:i, s:I, s:I, s:I}, "
+			 "s:I, s:b, s:b, s:s}",
+			"className", "completed", "index", (int)index, "ack_timestamp",
+			(json_int_t)s->ack_ms, "end_to_end_duration",
+			(json_int_t)(s->ack_ms - r->trigger_ms), "checkpointed_size",
+			(json_int_t)m->checkpointed_bytes, "state_size",
+			(json_int_t)m->state_bytes, "checkpoint", "sync", (json_int_t)m->sync_ms,
+			"async", (json_int_t)m->async_ms, "alignment", "buffered", 0, "processed",
+			(json_int_t)m->processed_bytes, "persisted",
+			(json_int_t)m->persisted_bytes, "duration",
+			(json_int_t)(m->alignment_ns / NS_IN_MS), "start_delay",
+			(json_int_t)(m->start_delay_ns / NS_IN_MS), "unaligned_checkpoint",
+			m->is_unaligned, "aborted", s->is_aborted, "status", "completed");
+}
+
+void rest_get_checkpoint_subtasks(struct rest_call *call)
+{
+	struct task_sum sum = sum_of(call->job, call->checkpoint, call->place);
+	json_t *json = rest_checkpoint_task(call->job, call->checkpoint, call->place);
+	uint32_t first = rest_first_subtask(call->job, call->place);
+	json_t *subtasks = json_array();
+
+	for (uint32_t i = 0; i < sum.total; i++)
+		json_array_append_new(subtasks, subtask(call->checkpoint, first, i));
+	json_object_set_new(json, "summary", summary(&sum));
+	json_object_set_new(json, "subtasks", subtasks);
+	rest_answer(call, 200, json);
+}

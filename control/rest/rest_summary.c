@@ -1,0 +1,96 @@
+/* rest_summary: what `weir run` shows of a job, and what each subtask last said. */
+
+#include "control/config/job_file.h"
+#include "control/rest/rest_internal.h"
+
+#include <string.h>
+
+#define UNPARSED "unparsed."
+
+struct counters {
+	json_t *by_uid, *unparsed;
+};
+
+static void add_counter(void *context, const char *uid, const char *name, uint64_t value)
+{
+	struct counters *c = context;
+
+	if (json_object_get(c->by_uid, uid) == NULL)
+		json_object_set_new(c->by_uid, uid, json_object());
+	json_object_set_new(json_object_get(c->by_uid, uid), name,
+			json_integer((json_int_t)value));
+	if (strncmp(name, UNPARSED, strlen(UNPARSED)) != 0)
+		return;
+	/* Several operators may count one reason. */
+	const char *reason = name + strlen(UNPARSED);
+	json_int_t before = json_integer_value(json_object_get(c->unparsed, reason));
+	json_object_set_new(c->unparsed, reason, json_integer(before + (json_int_t)value));
+}
+
+/* What it is down for; one that it has got over is no failure of the job. */
+static json_t *failure_of(const struct job_master *jm)
+{
+	const struct job_failure *f = job_master_failure(jm, 0);
+	enum job_status status = job_master_status(jm);
+	bool is_down = status == JOB_STATUS_FAILED || status == JOB_STATUS_FAILING ||
+			status == JOB_STATUS_RESTARTING;
+
+	return f == NULL || !is_down ? json_null() : rest_text(f->text);
+}
+
+static json_t *ms_or_null(int64_t ms)
+{
+	return ms < 0 ? json_null() : json_integer((json_int_t)ms);
+}
+
+void rest_get_summary(struct rest_call *call)
+{
+	const struct job_master *jm = call->job;
+	struct counters counters = {json_object(), json_object()};
+	struct rest_states states = rest_count_job(jm);
+	struct job_counts c = job_master_counts(jm);
+
+	job_master_visit_counters(jm, add_counter, &counters);
+	json_t *checkpoints = json_pack("{s:I, s:I, s:o, s:o, s:o}", "completed",
+			(json_int_t)c.checkpoints_completed, "failed",
+			(json_int_t)c.checkpoints_failed, "p50_ms",
+			ms_or_null(c.checkpoint_p50_ms), "p99_ms", ms_or_null(c.checkpoint_p99_ms),
+			"last_ms", ms_or_null(c.checkpoint_last_ms));
+	rest_answer(call, 200,
+			json_pack("{s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:b, s:o}",
+					"state", job_status_name(job_master_status(jm)), "job_id",
+					rest_job_id(jm), "name", rest_text(job_master_name(jm)),
+					"records_in", (json_int_t)c.records_in, "records_out",
+					(json_int_t)c.records_out, "unparsed", counters.unparsed,
+					"counters", counters.by_uid, "checkpoints", checkpoints,
+					"restarts", (int)c.restarts, "failure", failure_of(jm),
+					"refused", job_master_is_restore_refused(jm), "tasks",
+					rest_states_lower(&states)));
+}
+
+static json_t *row(const struct job_master *jm, uint32_t place, uint32_t index)
+{
+	const struct execution *e = job_master_execution(jm, place, index);
+	const struct execution_numbers *n = &e->numbers;
+
+	return json_pack("{s:o, s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			"vertex", rest_text(rest_vertex(jm, place)->uid), "subtask", (int)index,
+			"attempt", (int)e->attempt_number, "state",
+			execution_state_name(e->state), "records_in", (json_int_t)n->records_in,
+			"records_out", (json_int_t)n->records_out, "bytes_in",
+			(json_int_t)n->bytes_in, "bytes_out", (json_int_t)n->bytes_out, "busy_ns",
+			(json_int_t)n->busy_ns, "idle_ns", (json_int_t)n->idle_ns,
+			"backpressured_ns", (json_int_t)n->backpressured_ns, "watermark",
+			(json_int_t)n->watermark, "read_at_ns", (json_int_t)n->read_at_ns);
+}
+
+void rest_get_numbers(struct rest_call *call)
+{
+	const struct job_spec *spec = job_master_spec(call->job);
+	json_t *rows = json_array();
+
+	for (uint32_t place = 0; place < spec->vertex_count; place++)
+		for (uint32_t i = 0; i < rest_vertex(call->job, place)->parallelism; i++)
+			json_array_append_new(rows, row(call->job, place, i));
+	rest_answer(call, 200, rows);
+}
