@@ -1,5 +1,6 @@
 #include "tests/support/store_await.h"
 
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,18 @@ void remove_test_directory(const char *path)
 {
 	CHECK(strncmp(path, "/tmp/weir-test-", 15) == 0);
 	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+uint32_t count_files(const char *path)
+{
+	DIR *directory = opendir(path);
+	uint32_t count = 0;
+
+	CHECK(directory != NULL);
+	for (struct dirent *e = readdir(directory); e != NULL; e = readdir(directory))
+		count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(directory);
+	return count;
 }
 
 uint8_t *read_whole_file(const char *path, size_t *size)

@@ -13,5 +13,8 @@ int64_t store_await(struct store *s, const struct store_request *request);
 void make_test_directory(char path[64]);
 void remove_test_directory(const char *path);
 
+/* How many names a directory has, hidden ones included. */
+uint32_t count_files(const char *path);
+
 /* The whole file, malloc'ed; NULL when it cannot be read. */
 uint8_t *read_whole_file(const char *path, size_t *size);

@@ -116,20 +116,6 @@ static void write_checkpoint(void)
 	cr_assert_eq(metadata_write(directory, &m, &size), 0);
 }
 
-static uint32_t file_count(void)
-{
-	char command[128], line[256];
-	uint32_t count = 0;
-
-	snprintf(command, sizeof(command), "ls -A %s", directory);
-	FILE *list = popen(command, "r");
-
-	while (fgets(line, sizeof(line), list) != NULL)
-		count++;
-	pclose(list);
-	return count;
-}
-
 static void compare_bytes(struct metadata_bytes a, struct metadata_bytes b)
 {
 	cr_assert_eq(a.size, b.size);
@@ -194,7 +180,7 @@ Test(metadata, comes_back_as_it_was_by_directory_and_by_file)
 	struct metadata m = sample(), *back;
 
 	write_checkpoint();
-	cr_assert_eq(file_count(), 3, "nothing beside the metadata and the two files");
+	cr_assert_eq(count_files(directory), 3, "nothing beside the metadata and the two files");
 	cr_assert_eq(metadata_read(&back, directory, where, text), 0, "%s", text);
 	cr_assert_str_eq(where, directory);
 	compare(back, &m);
@@ -230,7 +216,7 @@ Test(metadata, is_never_overwritten)
 	write_checkpoint();
 	m.checkpoint_id = 18;
 	cr_assert_eq(metadata_write(directory, &m, &size), -EEXIST);
-	cr_assert_eq(file_count(), 3);
+	cr_assert_eq(count_files(directory), 3);
 	cr_assert_eq(metadata_read(&back, directory, where, text), 0);
 	cr_assert_eq(back->checkpoint_id, 17);
 	metadata_free(back);
@@ -251,7 +237,7 @@ Test(metadata, leaves_nothing_behind_when_the_disk_takes_only_a_part)
 		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		cr_assert_eq(metadata_write(directory, &m, &size), -EFBIG);
 		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
-		cr_assert_eq(file_count(), 0);
+		cr_assert_eq(count_files(directory), 0);
 	}
 }
 
