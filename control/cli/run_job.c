@@ -111,8 +111,12 @@ static int start_child(struct run *r, struct child *c, const char *const *own)
 static int start_coordinator(struct run *r)
 {
 	char rpc_port[64] = "jobmanager.rpc.port=0", rest_port[64] = "";
-	const char *own[5] = {NULL};
+	const char *own[7] = {NULL};
 	uint32_t count = 0;
+
+	/* What an earlier run left is not this one's; started again, it goes on with this job. */
+	own[count++] = "--recover";
+	own[count++] = r->job_id[0] == '\0' ? "none" : r->job_id;
 
 	/* Started again it must be found where it was. */
 	if (r->rpc[0] != '\0') {
@@ -154,7 +158,9 @@ static int judge_end(struct run *r, const struct child *c, int status)
 	char how[128];
 
 	child_print_status(status, how, sizeof(how));
-	r->quick_deaths = lived_ms < QUICK_DEATH_MS ? r->quick_deaths + 1 : 1;
+	/* Whom somebody killed did not die of itself. */
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		r->quick_deaths = lived_ms < QUICK_DEATH_MS ? r->quick_deaths + 1 : 1;
 	if (!is_final(status) && r->quick_deaths <= QUICK_DEATHS_MAX) {
 		say(r, "%s ended (%s); starting it again", c->name, how);
 		return -1;

@@ -38,7 +38,9 @@ static void remember(struct job_master *jm, const struct execution *e, const cha
 
 static void fail_finally(struct job_master *jm, const char *text)
 {
-	free(jm->record->failure);
+	/* An empty text of protobuf-c is not from malloc. */
+	if (jm->record->failure != protobuf_c_empty_string)
+		free(jm->record->failure);
 	jm->record->failure = strdup(text);
 	CHECK(jm->record->failure != NULL);
 	jm->generation++;

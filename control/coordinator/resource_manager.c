@@ -57,16 +57,17 @@ static void dismiss(struct guest *g, const char *reason)
 	struct resource_manager *r = g->manager;
 	uint32_t member = g->member;
 
-	connection_close(g->connection);
 	if (member != MEMBER_NONE) {
 		log_warn("resource_manager", "TaskManager %s is lost: %s", r->rows[member].id,
 				reason);
+		/* First, or what it ran would be given to it again. */
+		membership_remove(&r->membership, member);
 		r->events->lost(r->owner, member, reason);
 		task_manager_gateway_destroy(r->gateways[member]);
 		r->gateways[member] = NULL;
 		r->members[member] = NULL;
-		membership_remove(&r->membership, member);
 	}
+	connection_close(g->connection);
 	remove_guest(g);
 }
 
@@ -315,7 +316,7 @@ uint32_t resource_manager_take(struct resource_manager *r)
 
 void resource_manager_release(struct resource_manager *r, uint32_t member)
 {
-	if (member >= MEMBERS_COUNT_MAX || r->members[member] == NULL)
+	if (member >= MEMBERS_COUNT_MAX || !r->membership.members[member].is_here)
 		return;
 	CHECK(r->membership.members[member].job_count > 0);
 	r->membership.members[member].job_count--;
@@ -329,7 +330,7 @@ struct task_manager_gateway *resource_manager_gateway(
 
 void resource_manager_set_busy(struct resource_manager *r, uint32_t member, bool is_busy)
 {
-	if (member < MEMBERS_COUNT_MAX && r->members[member] != NULL)
+	if (member < MEMBERS_COUNT_MAX && r->membership.members[member].is_here)
 		membership_set_busy(&r->membership, member, is_busy, clock_monotonic_ns());
 }
 
