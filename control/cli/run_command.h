@@ -9,14 +9,15 @@
  * Errors   an exit code (exit_codes.h).
  *
  * What it asks of the coordinator:
- *   POST /jobs                {"file", "job" (text), "defines" [..], "sets" [..],
+ *   POST /jobs                {"file", "job" (text), "plugin_dir", "sets" [..],
  *                              "restore" ("none", "latest", a path), "allow_rewind"}
  *                             -> 202 {"jobid"}, or 400 / 409 {"errors" [text]}; a restore that is
  *                             refused: 409 with "refused" true beside it
  *   GET  /jobs/ID/summary     {"state", "job_id", "name", "records_in", "records_out",
  *                              "unparsed" {reason: n}, "counters" {uid: {name: n}},
  *                              "checkpoints" {"completed", "failed", "p50_ms", "p99_ms",
- *                              "last_ms"}, "restarts", "failure" (text or null)}
+ *                              "last_ms"}, "restarts", "failure" (text or null), "refused",
+ *                              "tasks" {state: n}}
  *   POST /jobs/ID/stop        a last checkpoint, then the end (what Ctrl-C does) -> 202
  *   PATCH /jobs/ID?mode=cancel
  * The coordinator prints one line "REST http://HOST:PORT" to standard output when it listens, and
