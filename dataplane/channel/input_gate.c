@@ -188,6 +188,15 @@ static void turn(struct input_gate *g)
 	g->current = g->current + 1 < g->channel_count ? g->current + 1 : 0;
 }
 
+int input_gate_next_of(struct input_gate *g, uint32_t channel, struct input_item *item)
+{
+	CHECK(channel < g->channel_count);
+	g->given = GIVEN_NONE;
+	if (has_step(g))
+		return give_step(g, item, channel);
+	return next_of(g, channel, item);
+}
+
 int input_gate_next(struct input_gate *g, struct input_item *item)
 {
 	g->given = GIVEN_NONE;

@@ -63,6 +63,9 @@ uint32_t input_gate_poll(struct input_gate *g);
  * stays the same until it is consumed, or until its channel is blocked. */
 int input_gate_next(struct input_gate *g, struct input_item *item);
 
+/* The same for one channel: who calls it decides the order between channels. */
+int input_gate_next_of(struct input_gate *g, uint32_t channel, struct input_item *item);
+
 /* The item of the last next has been processed: its first `count` records, or (1) the watermark or
  * event; 0 leaves it as it is.  Consuming an end of partition closes the channel. */
 void input_gate_consume(struct input_gate *g, uint32_t count);

@@ -58,8 +58,19 @@ void subtask_checkpoint_coordinator_destroy(struct subtask_checkpoint_coordinato
 
 /* ---- remembered aborts ---- */
 
+static bool is_marked_aborted(const struct subtask_checkpoint_coordinator *c, int64_t id)
+{
+	for (uint32_t i = 0; i < c->aborted_count; i++) {
+		if (c->aborted[i] == id)
+			return true;
+	}
+	return false;
+}
+
 static void remember_aborted(struct subtask_checkpoint_coordinator *c, int64_t id)
 {
+	if (is_marked_aborted(c, id))
+		return;
 	if (c->aborted_count == c->config.max_concurrent) {
 		memmove(c->aborted, c->aborted + 1,
 				(c->aborted_count - 1) * sizeof(c->aborted[0]));

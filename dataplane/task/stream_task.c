@@ -21,7 +21,8 @@ static void answer_acknowledge(struct checkpoint_responder *r, int64_t checkpoin
 	struct stream_task *t = task_of(r);
 
 	t->config.reporter->acknowledge(t->config.reporter, checkpoint_id, metrics, state,
-			t->final_minimum_id != 0 && checkpoint_id >= t->final_minimum_id);
+			t->stop_mode == STOP_DRAIN && t->final_minimum_id != 0 &&
+					checkpoint_id >= t->final_minimum_id);
 }
 
 static void answer_decline(struct checkpoint_responder *r, int64_t checkpoint_id,
@@ -29,7 +30,8 @@ static void answer_decline(struct checkpoint_responder *r, int64_t checkpoint_id
 {
 	struct stream_task *t = task_of(r);
 
-	if (t->status == TASK_RUNNING) /* SC-3: shutting down is no failure */
+	/* SC-3, TK-14: what goes wrong while the task shuts down is no failure. */
+	if (t->status == TASK_RUNNING && t->phase < PHASE_CLOSING)
 		t->config.reporter->decline(t->config.reporter, checkpoint_id, reason, text);
 }
 
@@ -174,12 +176,17 @@ static bool is_all_processed(const struct stream_task *t)
 	return true;
 }
 
-/* TK-13. */
+static bool has_final_checkpoint(const struct stream_task *t)
+{
+	return t->config.checkpointing && t->config.has_finished_tasks;
+}
+
+/* TK-13, TK-15. */
 static bool is_final(const struct stream_task *t)
 {
 	if (stream_task_open_channels(t) > 0)
 		return false;
-	return !t->config.checkpointing || (t->is_final_complete && is_all_processed(t));
+	return !has_final_checkpoint(t) || (t->is_final_complete && is_all_processed(t));
 }
 
 static bool is_work_over(const struct stream_task *t)
@@ -268,7 +275,10 @@ static uint32_t advance_phase(struct stream_task *t)
 		return end_finished(t);
 	t->phase++;
 	if (t->phase == PHASE_AWAIT_FINAL)
-		stream_task_run_deferred_trigger(t);
+		stream_task_run_deferred_triggers(t);
+	/* TK-14: only then are running asynchronous parts awaited. */
+	if (t->phase == PHASE_CLOSING && !has_final_checkpoint(t))
+		subtask_checkpoint_coordinator_stop(t->checkpoints);
 	return 1;
 }
 
@@ -321,18 +331,23 @@ static void account(struct stream_task *t, uint32_t work)
 		t->times.idle_ns += passed_ns;
 }
 
-uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
+static void begin_turn(struct stream_task *t, uint64_t now_ns)
 {
-	uint32_t work = 0;
-
 	t->now_ns = now_ns;
 	chain_set_now(t->config.chain, now_ns);
-	work += serve_files(t);
-	if (t->not_before_ns <= now_ns) {
-		t->not_before_ns = 0;
-		work += t->config.input_count > 0 ? stream_task_take_input(t)
-						  : stream_task_poll_source(t);
-	}
+}
+
+static uint32_t take(struct stream_task *t)
+{
+	if (t->not_before_ns > t->now_ns)
+		return 0;
+	t->not_before_ns = 0;
+	return t->config.input_count > 0 ? stream_task_take_input(t) : stream_task_poll_source(t);
+}
+
+/* What every turn does behind the taking of input. */
+static uint32_t end_turn(struct stream_task *t, uint32_t work)
+{
 	work += advance_phase(t);
 	work += serve_outputs(t);
 	work += subtask_checkpoint_coordinator_step(t->checkpoints);
@@ -341,6 +356,20 @@ uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
 		stream_task_fail(t, failure);
 	account(t, work);
 	return work;
+}
+
+uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
+{
+	begin_turn(t, now_ns);
+	uint32_t work = serve_files(t);
+	work += take(t);
+	return end_turn(t, work);
+}
+
+uint32_t stream_task_serve(struct stream_task *t, uint64_t now_ns)
+{
+	begin_turn(t, now_ns);
+	return end_turn(t, serve_files(t));
 }
 
 /* ---- questions ---- */

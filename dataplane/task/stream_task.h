@@ -69,6 +69,13 @@ void stream_task_start(struct stream_task *t);
 /* Some batches of input, outputs, files, checkpoints: bounded.  Returns how much was done. */
 uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns);
 
+/* ---- by hand, for scenario scripts, which say themselves what is taken when ---- */
+
+/* A turn in which a task with inputs takes nothing. */
+uint32_t stream_task_serve(struct stream_task *t, uint64_t now_ns);
+/* Takes one item of that channel, numbered through all gates; false: nothing can be taken. */
+bool stream_task_take_from(struct stream_task *t, uint32_t channel);
+
 /* ---- mail ---- */
 
 /* TK-3, TK-4. */

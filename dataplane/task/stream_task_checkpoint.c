@@ -135,33 +135,52 @@ static void trigger(struct stream_task *t, const struct checkpoint_request *requ
 		trigger_by_rpc(t, &barrier);
 }
 
+static void refuse(struct stream_task *t, const struct checkpoint_request *request,
+		enum decline_reason reason, const char *text)
+{
+	t->config.reporter->decline(t->config.reporter, request->checkpoint_id, reason, text);
+}
+
+/* Between the last record and end of data operators are in the middle of their last words: those
+ * belong to one side of the barrier. */
+static void defer(struct stream_task *t, const struct checkpoint_request *request)
+{
+	if (t->deferred_count == CHECKPOINTS_IN_FLIGHT_MAX)
+		refuse(t, request, DECLINE_TASK_NOT_READY, "too many checkpoints wait for its end");
+	else
+		t->deferred[t->deferred_count++] = *request;
+}
+
+static void forget_deferred(struct stream_task *t, int64_t checkpoint_id)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < t->deferred_count; i++) {
+		if (t->deferred[i].checkpoint_id != checkpoint_id)
+			t->deferred[kept++] = t->deferred[i];
+	}
+	t->deferred_count = kept;
+}
+
 void stream_task_trigger_checkpoint(
 		struct stream_task *t, const struct checkpoint_request *request, uint64_t now_ns)
 {
 	t->now_ns = now_ns;
-	if (t->status != TASK_RUNNING || t->phase >= PHASE_CLOSING) {
-		t->config.reporter->decline(t->config.reporter, request->checkpoint_id,
-				t->phase >= PHASE_CLOSING ? DECLINE_TASK_CLOSING
-							  : DECLINE_TASK_NOT_READY,
-				"the task is not running");
-		return;
-	}
-	/* Between the last record and end of data operators are in the middle of their last words:
-	 * those belong to one side of the barrier. */
-	if (t->phase > PHASE_RUNNING && t->phase < PHASE_AWAIT_FINAL) {
-		t->has_deferred_trigger = true;
-		t->deferred_trigger = *request;
-		return;
-	}
-	trigger(t, request);
+	if (t->status != TASK_RUNNING)
+		refuse(t, request, DECLINE_TASK_NOT_READY, "the task is not running");
+	else if (t->phase >= PHASE_CLOSING)
+		refuse(t, request, DECLINE_TASK_CLOSING, "the task is about to end");
+	else if (t->phase > PHASE_RUNNING && t->phase < PHASE_AWAIT_FINAL)
+		defer(t, request);
+	else
+		trigger(t, request);
 }
 
-void stream_task_run_deferred_trigger(struct stream_task *t)
+void stream_task_run_deferred_triggers(struct stream_task *t)
 {
-	if (!t->has_deferred_trigger)
-		return;
-	t->has_deferred_trigger = false;
-	trigger(t, &t->deferred_trigger);
+	for (uint32_t i = 0; i < t->deferred_count && t->status == TASK_RUNNING; i++)
+		trigger(t, &t->deferred[i]);
+	t->deferred_count = 0;
 }
 
 /* TK-9. */
@@ -185,8 +204,7 @@ void stream_task_notify_aborted(
 		return;
 	if (latest_completed_id > 0)
 		stream_task_notify_complete(t, latest_completed_id, false);
-	if (t->has_deferred_trigger && t->deferred_trigger.checkpoint_id == checkpoint_id)
-		t->has_deferred_trigger = false;
+	forget_deferred(t, checkpoint_id);
 	subtask_checkpoint_coordinator_notify_aborted(t->checkpoints, checkpoint_id);
 }
 

@@ -96,31 +96,39 @@ static void count_bytes(struct stream_task *t, uint32_t gate_index)
 	t->bytes_seen[gate_index] = bytes;
 }
 
-/* 1: something was taken, 0: nothing there or nothing to be taken now. */
-static uint32_t take_item(struct stream_task *t, uint32_t gate_index)
+/* What the gate gave, `count` as input_gate_next said.  True: something was taken. */
+static bool take_given(
+		struct stream_task *t, uint32_t gate_index, int count, struct input_item *item)
 {
 	struct input_gate *gate = t->config.inputs[gate_index];
-	struct input_item item;
-	int count = input_gate_next(gate, &item);
 
+	/* Also of buffers that held no whole record: they were read before what follows. */
+	count_bytes(t, gate_index);
 	if (count < 0) {
 		stream_task_fail(t, "a buffer does not hold the records this edge agreed on");
-		return 0;
+		return false;
 	}
 	if (count == 0)
-		return 0;
-	switch (item.kind) {
+		return false;
+	switch (item->kind) {
 	case INPUT_RECORDS:
-		count_bytes(t, gate_index);
-		return take_records(t, gate, &item.batch);
+		return take_records(t, gate, &item->batch);
 	case INPUT_WATERMARK:
 		take_watermark(t, gate);
-		return 1;
+		return true;
 	case INPUT_EVENT:
-		take_event(t, gate_index, &item);
-		return 1;
+		take_event(t, gate_index, item);
+		return true;
 	}
-	return 0;
+	return false;
+}
+
+static bool take_item(struct stream_task *t, uint32_t gate_index)
+{
+	struct input_item item;
+	int count = input_gate_next(t->config.inputs[gate_index], &item);
+
+	return take_given(t, gate_index, count, &item);
 }
 
 static bool can_take(const struct stream_task *t)
@@ -139,10 +147,8 @@ uint32_t stream_task_take_input(struct stream_task *t)
 	for (uint32_t n = 0; n < TURN_ITEMS_MAX && dry < t->config.input_count; n++) {
 		if (!can_take(t) || !chain_advance(t->config.chain))
 			break;
-		uint32_t taken = take_item(t, t->next_gate);
-
-		if (taken > 0) {
-			work += taken;
+		if (take_item(t, t->next_gate)) {
+			work++;
 			dry = 0;
 		} else {
 			dry++;
@@ -153,6 +159,23 @@ uint32_t stream_task_take_input(struct stream_task *t)
 			break;
 	}
 	return work;
+}
+
+bool stream_task_take_from(struct stream_task *t, uint32_t channel)
+{
+	uint32_t gate_index = 0;
+	struct input_item item;
+
+	CHECK(channel < t->channel_count);
+	while (gate_index + 1 < t->config.input_count &&
+			channel >= t->first_channel[gate_index + 1])
+		gate_index++;
+	(void)input_gate_poll(t->config.inputs[gate_index]);
+	if (!can_take(t) || !chain_advance(t->config.chain))
+		return false;
+	int count = input_gate_next_of(t->config.inputs[gate_index],
+			channel - t->first_channel[gate_index], &item);
+	return take_given(t, gate_index, count, &item);
 }
 
 uint32_t stream_task_poll_source(struct stream_task *t)

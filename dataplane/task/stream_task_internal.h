@@ -48,8 +48,9 @@ struct stream_task {
 	int64_t latest_reported_id;   /* TK-9 */
 	int64_t final_minimum_id;     /* 13.3; 0: not set */
 	bool is_final_complete;
-	bool has_deferred_trigger;    /* came between the end of input and end of data */
-	struct checkpoint_request deferred_trigger;
+	/* They came between the end of input and end of data; oldest first. */
+	uint32_t deferred_count;
+	struct checkpoint_request deferred[CHECKPOINTS_IN_FLIGHT_MAX];
 
 	uint64_t turn_ns; /* start of the previous turn */
 	struct stream_task_times times;
@@ -68,7 +69,7 @@ void stream_task_on_barrier(struct stream_task *t, uint32_t channel, const struc
 void stream_task_on_cancel(struct stream_task *t, uint32_t channel, const struct event *cancel);
 void stream_task_on_end_of_partition(struct stream_task *t, uint32_t channel);
 
-/* Performs a trigger that waited for the end of data to be out. */
-void stream_task_run_deferred_trigger(struct stream_task *t);
+/* Performs the triggers that waited for the end of data to be out. */
+void stream_task_run_deferred_triggers(struct stream_task *t);
 
 uint32_t stream_task_open_channels(const struct stream_task *t);

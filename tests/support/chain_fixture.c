@@ -94,6 +94,7 @@ static uint32_t probe_process(void *self, struct weir_context *ctx, const struct
 	uint32_t copies = p->copies != 0 ? p->copies : 1, taken = 0;
 
 	(void)self;
+	p->calls++;
 	if (p->fail_in != NULL && !note(ctx, "process", in->count))
 		return 0;
 	while (taken < in->count && (p->take_max == 0 || taken < p->take_max) &&
@@ -123,7 +124,30 @@ static uint32_t probe_room(void *self, struct weir_context *ctx)
 	const struct probe *p = probe_of(ctx);
 
 	(void)self;
-	return p->take_total == 0 ? UINT32_MAX : p->take_total - p->taken;
+	/* One that names a time wants to be called, to name it. */
+	if (p->take_total == 0 || p->ask_not_before != 0)
+		return UINT32_MAX;
+	return p->take_total - p->taken;
+}
+
+/* Records with values 1000, 1001 ... */
+static enum weir_poll probe_poll(void *self, struct weir_context *ctx, uint32_t records_max)
+{
+	struct probe *p = probe_of(ctx);
+
+	(void)self;
+	if (p->fail_in != NULL && !note(ctx, "poll", -1))
+		return WEIR_POLL_IDLE;
+	if (p->poll_count == 0)
+		return p->is_exhausted ? WEIR_POLL_END : WEIR_POLL_IDLE;
+	for (uint32_t i = 0; i < records_max && p->poll_count > 0; i++) {
+		uint64_t record[2] = {0, 1000 + p->made++};
+		struct weir_batch batch = {(const uint8_t *)record, 1, 16, 16};
+
+		cr_assert_eq(weir_collect(ctx, &batch), 1);
+		p->poll_count--;
+	}
+	return WEIR_POLL_MORE;
 }
 
 static bool probe_watermark(void *self, struct weir_context *ctx, int64_t watermark)
@@ -198,6 +222,7 @@ static const struct weir_operator PROBE = {
 		.role = WEIR_TRANSFORM,
 		.declare = probe_declare,
 		.open = probe_open,
+		.poll = probe_poll,
 		.process = probe_process,
 		.room = probe_room,
 		.watermark = probe_watermark,
@@ -236,8 +261,10 @@ void chain_fixture_open(struct chain_fixture *f, const struct edge_config *edge)
 	}
 	for (uint32_t i = 0; i < f->count; i++)
 		operators[i] = (struct chain_operator_config){
-				.op = &PROBE, .uid = uids[i], .values = &f->values[i]};
-	cr_assert_eq(chain_declare(operators, f->count, 0, 1, 0, error), 0);
+				.op = f->op != NULL ? f->op : &PROBE,
+				.uid = uids[i],
+				.values = &f->values[i]};
+	cr_assert_eq(chain_declare(operators, f->count, 0, 1, f->in_record_bytes, error), 0);
 	struct chain_config config = {
 			.operators = operators,
 			.operator_count = f->count,

@@ -21,14 +21,18 @@ struct probe {
 	uint32_t window_count;      /* records made at a watermark */
 	uint32_t finish_refusals;   /* finish says false that often */
 	uint32_t finish_count;      /* records made by finish */
+	uint32_t poll_count;        /* a source: records it still makes */
+	bool is_exhausted;          /* then it ends */
 	int open_status;
 	bool is_busy;
 	const char *fail_in;        /* the hook in which it fails */
 
-	uint32_t taken, made;
+	uint32_t calls, taken, made;
 };
 
 struct chain_fixture {
+	const struct weir_operator *op; /* NULL: the probe */
+	uint32_t in_record_bytes;       /* what the head is given; 0 at first */
 	struct edge edge;
 	bool has_edge;
 	struct chain *chain;

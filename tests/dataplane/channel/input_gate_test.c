@@ -112,6 +112,30 @@ Test(input_gate, a_blocked_channel_processes_nothing_and_the_others_go_on)
 	edge_close(&e);
 }
 
+Test(input_gate, one_channel_alone_is_asked_whatever_waits_in_the_others)
+{
+	struct edge e;
+	struct input_item item;
+
+	edge_open(&e, &JOIN);
+	send_run(&e, 0, 0, 4);
+	send_run(&e, 1, 100, 4);
+	announce(&e, 1, edge_barrier(1));
+	edge_push(&e, 0);
+	edge_push(&e, 1);
+	input_gate_poll(e.in[0]);
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_assert_eq(input_gate_next_of(e.in[0], 1, &item), 1);
+		cr_assert_eq(item.channel, 1);
+		cr_assert_eq(item.kind, i == 0 ? INPUT_RECORDS : INPUT_EVENT);
+		input_gate_consume(e.in[0], i == 0 ? item.batch.count : 1);
+	}
+	input_gate_block(e.in[0], 1);
+	cr_assert_eq(input_gate_next_of(e.in[0], 1, &item), 0);
+	edge_expect_values(&e, 0, 0, 4);
+	edge_close(&e);
+}
+
 Test(input_gate, several_cuts_may_be_outstanding_and_come_in_turn)
 {
 	struct edge e;

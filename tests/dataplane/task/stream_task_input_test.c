@@ -1,0 +1,188 @@
+/* What a stream_task takes from its gates, and when. */
+
+#include "dataplane/task/stream_task.h"
+
+#include "dataplane/channel/output_gate.h"
+#include "dataplane/channel/ring_channel.h"
+#include "tests/support/task_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- input ---- */
+
+static void send_watermark(struct task_fixture *f, uint32_t gate, int64_t watermark)
+{
+	output_gate_watermark(f->inputs[gate].out[0], watermark);
+	edge_push(&f->inputs[gate], 0);
+	task_fixture_run(f);
+}
+
+Test(stream_task_input, its_watermark_is_the_lowest_of_its_gates)
+{
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	task_fixture_open(&f, 2, &TASK_EDGE, &TASK_EDGE, NULL);
+	task_fixture_begin(&f);
+	send_watermark(&f, 0, 50);
+	EXPECT_JOURNAL(&f, ""); /* nothing is known of the other */
+	send_watermark(&f, 1, 20);
+	EXPECT_JOURNAL(&f, "a.watermark:20");
+	send_watermark(&f, 0, 90);
+	EXPECT_JOURNAL(&f, "");
+	send_watermark(&f, 1, 70);
+	EXPECT_JOURNAL(&f, "a.watermark:70");
+	/* One input at its end leaves the time to the other; the end is the task's own to say. */
+	send_watermark(&f, 1, WEIR_WATERMARK_END);
+	EXPECT_JOURNAL(&f, "a.watermark:90");
+	send_watermark(&f, 0, WEIR_WATERMARK_END);
+	EXPECT_JOURNAL(&f, "");
+	task_fixture_close(&f);
+}
+
+Test(stream_task_input, what_an_operator_leaves_stays_in_its_channel)
+{
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	f.chain.probes[0].take_total = 5;
+	f.chain.probes[0].ask_not_before = 9000000;
+	task_fixture_open(&f, 1, &TASK_EDGE, &TASK_EDGE, NULL);
+	task_fixture_begin(&f);
+	for (uint64_t v = 0; v < 12; v++)
+		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_push(&f.inputs[0], 0);
+	task_fixture_run(&f);
+	task_fixture_expect_values(&f, 0, 5);
+	cr_assert_eq(stream_task_not_before(f.task), 9000000);
+	cr_assert_eq(f.chain.probes[0].calls, 3); /* four, one, none; then it is left alone */
+	f.chain.probes[0].take_total = 0;
+	task_fixture_run(&f);
+	task_fixture_expect_nothing(&f); /* it is not called before the time it named */
+	f.clock.now_ns = 9000000;
+	task_fixture_run(&f);
+	task_fixture_expect_values(&f, 5, 7);
+	task_fixture_close(&f);
+}
+
+Test(stream_task_input, one_turn_takes_a_bounded_share_of_what_waits)
+{
+	struct task_fixture f;
+	struct edge_config wide = TASK_EDGE;
+
+	wide.channel = (struct channel_config){.queue_count = 31, .credit_count = 31};
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	task_fixture_open(&f, 1, &wide, NULL, NULL);
+	task_fixture_begin(&f);
+	for (uint64_t v = 0; v < 31 * 4; v++)
+		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_push(&f.inputs[0], 0);
+	stream_task_turn(f.task, f.clock.now_ns);
+	cr_assert_gt(f.chain.probes[0].taken, 0);
+	cr_assert_lt(f.chain.probes[0].taken, 31 * 4);
+	task_fixture_run(&f);
+	cr_assert_eq(f.chain.probes[0].taken, 31 * 4);
+	task_fixture_close(&f);
+}
+
+Test(stream_task_input, without_room_at_the_output_nothing_is_taken_and_the_time_is_counted)
+{
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	task_fixture_open(&f, 1, &TASK_EDGE, &CHAIN_EDGE, NULL);
+	task_fixture_begin(&f);
+	for (uint64_t v = 0; v < 32; v++)
+		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_push(&f.inputs[0], 0);
+	task_fixture_run(&f);
+	cr_assert_eq(f.chain.probes[0].taken, 12); /* two buffers wait, one is credited */
+	uint64_t before = stream_task_times(f.task).backpressured_ns;
+	f.clock.now_ns += 700;
+	task_fixture_run(&f);
+	cr_assert_eq(stream_task_times(f.task).backpressured_ns - before, 700);
+	for (uint32_t i = 0; i < 7; i++) { /* the last buffer is not flushed */
+		task_fixture_expect_values(&f, 4 * i, 4);
+		task_fixture_run(&f);
+	}
+	cr_assert_eq(f.chain.probes[0].taken, 32);
+	task_fixture_close(&f);
+}
+
+Test(stream_task_input, a_buffer_that_breaks_the_agreement_fails_the_task)
+{
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	task_fixture_open(&f, 1, &TASK_EDGE, NULL, NULL);
+	task_fixture_begin(&f);
+	struct buf *b = buf_alloc(f.inputs[0].pool);
+	b->size_bytes = 17;
+	b->first_record = 0;
+	ring_channel_push(f.inputs[0].channels[0][0], &b, 1);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "FAILED(a buffer does not hold the records this edge agreed on)");
+	task_fixture_close(&f);
+}
+
+/* ---- alignment ---- */
+
+static int declare_swallow(const struct weir_setting *setting, struct weir_declaration *d,
+		char error[WEIR_ERROR_BYTES])
+{
+	(void)setting;
+	(void)error;
+	d->in_record_bytes = WEIR_RECORD_ANY;
+	return 0;
+}
+
+static uint32_t process_swallow(void *self, struct weir_context *ctx, const struct weir_batch *in)
+{
+	(void)self;
+	(void)ctx;
+	return in->count;
+}
+
+/* IG-4, 16.4: the first buffer of a record that spans three was read before the alignment. */
+Test(stream_task_input, buffers_without_a_whole_record_count_when_they_are_read)
+{
+	static const struct weir_operator swallow = {
+			.declare = declare_swallow, .process = process_swallow};
+	struct edge_config variable = TASK_EDGE;
+	struct task_fixture f;
+	uint32_t bytes = 64 * 3 - 4;
+	uint8_t *record = calloc(1, 4 + bytes);
+	struct weir_batch batch = {record, 1, 0, 4 + bytes};
+	struct event barrier = edge_barrier(1);
+
+	variable.producers = 2;
+	variable.record_bytes = 0;
+	variable.record_bytes_max = 256;
+	variable.channel = (struct channel_config){.queue_count = 8, .credit_count = 1};
+	task_fixture_init(&f, 1);
+	f.chain.op = &swallow;
+	task_fixture_open(&f, 1, &variable, NULL, NULL);
+	task_fixture_begin(&f);
+	memcpy(record, &bytes, 4);
+	cr_assert_eq(output_gate_collect(f.inputs[0].out[0], &batch), 1);
+	edge_push(&f.inputs[0], 0);
+	task_fixture_run(&f);
+	task_fixture_send(&f, 0, 1, &barrier);
+	task_fixture_run(&f);
+	task_fixture_send(&f, 0, 0, &barrier); /* behind the rest of the record */
+	for (uint32_t i = 0; i < 4; i++) {
+		edge_push(&f.inputs[0], 0);
+		task_fixture_run(&f);
+	}
+	EXPECT_REPORTS(&f, "ack1");
+	cr_assert_eq(f.metrics.bytes_processed_during_alignment, 128);
+	free(record);
+	task_fixture_close(&f);
+}
