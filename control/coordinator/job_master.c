@@ -269,8 +269,7 @@ void job_enter(struct job_master *jm, enum job_status next)
 	if (next == JOB_STATUS_RUNNING)
 		jm->is_released = false;
 	else
-		job_stop_checkpoints(jm, next == JOB_STATUS_CANCELLING ||
-						 next == JOB_STATUS_FINISHED);
+		checkpoint_coordinator_stop(jm->checkpoints, job_now());
 	job_pump(jm);
 }
 

@@ -22,7 +22,12 @@ struct scenario_line {
 	char **words;
 };
 
-enum scenario_result { SCENARIO_OK, SCENARIO_FAILED, SCENARIO_MALFORMED };
+enum scenario_result {
+	SCENARIO_OK,
+	SCENARIO_FAILED,
+	SCENARIO_MALFORMED,
+	SCENARIO_UNSUPPORTED, /* well formed, and more than the subject can do so far */
+};
 
 enum { SCENARIO_TEXT_BYTES = 4096 };
 
@@ -36,6 +41,7 @@ struct scenario {
 
 bool scenario_malformed(struct scenario *s, const char *format, ...)
 		__attribute__((format(printf, 2, 3)));
+bool scenario_unsupported(struct scenario *s, const char *what);
 bool scenario_failed(struct scenario *s, const char *expected, const char *got);
 /* An effect, as it happens; nothing unless --trace. */
 void scenario_trace(const struct scenario *s, const char *format, ...)

@@ -3,7 +3,8 @@
  *
  *   weir-scenario [--trace] FILE|DIRECTORY|-...
  *
- * Exit status: 0 all passed, 1 some failed, 2 some were not well formed or could not be read.
+ * Exit status: 0 all passed, 1 some failed, 2 some were not well formed, could not be read, or want
+ * what is not supported yet.
  */
 
 #include "tests/scenario/scenario.h"
@@ -200,6 +201,10 @@ static void report(struct totals *totals, const struct scenario *s, const char *
 	case SCENARIO_MALFORMED:
 		totals->malformed++;
 		printf("FAIL %s:%u: malformed: %s\n", name, s->line, s->text);
+		return;
+	case SCENARIO_UNSUPPORTED:
+		totals->malformed++;
+		printf("unsupported %s:%u: %s\n", name, s->line, s->text);
 		return;
 	}
 }

@@ -18,6 +18,13 @@ bool scenario_malformed(struct scenario *s, const char *format, ...)
 	return false;
 }
 
+bool scenario_unsupported(struct scenario *s, const char *what)
+{
+	snprintf(s->text, sizeof(s->text), "%s is not supported yet", what);
+	s->result = SCENARIO_UNSUPPORTED;
+	return false;
+}
+
 bool scenario_failed(struct scenario *s, const char *expected, const char *got)
 {
 	snprintf(s->text, sizeof(s->text), "expected %s, got %s", expected, got);
