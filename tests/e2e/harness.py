@@ -174,7 +174,6 @@ class World:
             "execution.checkpointing.interval": "100 ms",
             "rest.bind-port": "0",
             "jobmanager.rpc.port": "0",
-            "taskmanager.memory.managed.size": "64 mb",
         }
 
     def run(self, job, sets=None, config=None, state="state", options=(), env=None, prefix=()):
