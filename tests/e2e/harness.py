@@ -139,6 +139,14 @@ class World:
             file.write(text)
         return path
 
+    def logs(self):
+        """The last lines of every log of this world, for a failed test."""
+        lines = []
+        for path in sorted(glob.glob(self.path("*", "logs", "*.log"))):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines += [f"{os.path.relpath(path, self.dir)}:", *file.read().splitlines()[-12:]]
+        return "\n".join(lines)
+
     # ---- commands ----
 
     def command(self, words, seconds=60, env=None):
