@@ -197,13 +197,13 @@ void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id, b
 }
 
 /* TK-10. */
-void stream_task_notify_aborted(
-		struct stream_task *t, int64_t checkpoint_id, int64_t latest_completed_id)
+void stream_task_notify_aborted(struct stream_task *t, int64_t checkpoint_id,
+		int64_t latest_completed_id, bool is_release)
 {
 	if (t->status != TASK_RUNNING)
 		return;
 	if (latest_completed_id > 0)
-		stream_task_notify_complete(t, latest_completed_id, false);
+		stream_task_notify_complete(t, latest_completed_id, is_release);
 	forget_deferred(t, checkpoint_id);
 	subtask_checkpoint_coordinator_notify_aborted(t->checkpoints, checkpoint_id);
 }

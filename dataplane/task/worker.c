@@ -298,7 +298,8 @@ static void carry_out(struct worker *w, const struct mail *m, uint64_t now_ns)
 		stream_task_notify_complete(s, m->checkpoint_id, m->is_release);
 		break;
 	case MAIL_ABORT:
-		stream_task_notify_aborted(s, m->checkpoint_id, m->latest_completed_id);
+		stream_task_notify_aborted(
+				s, m->checkpoint_id, m->latest_completed_id, m->is_release);
 		break;
 	case MAIL_EVENT:
 		stream_task_operator_event(s, m->operator_index, m->data, m->bytes);

@@ -131,7 +131,7 @@ static bool on_cancel(struct task_world *w, const struct scenario_line *l)
 		return false;
 	if (w->s->is_checking)
 		return true;
-	stream_task_notify_aborted(w->task, id, o.latest_id);
+	stream_task_notify_aborted(w->task, id, o.latest_id, true);
 	task_world_settle(w);
 	return true;
 }

@@ -119,7 +119,7 @@ Test(stream_task, a_trigger_during_the_last_words_waits_until_end_of_data_is_out
 	task_fixture_trigger(&f, 1);
 	task_fixture_trigger(&f, 2);
 	task_fixture_trigger(&f, 3);
-	stream_task_notify_aborted(f.task, 2, 0);
+	stream_task_notify_aborted(f.task, 2, 0, false);
 	task_fixture_run(&f);
 	EXPECT_REPORTS(&f, "");
 	task_fixture_expect_watermark(&f, WEIR_WATERMARK_END);
@@ -243,11 +243,14 @@ Test(stream_task, only_a_checkpoint_behind_the_end_of_all_tasks_releases_it)
 	stream_task_notify_complete(f.task, 2, false); /* others were not at their end */
 	task_fixture_run(&f);
 	EXPECT_REPORTS(&f, "ack1 end-of-data ack2+finished");
+	stream_task_notify_aborted(f.task, 3, 2, false);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "");
 	stream_task_notify_complete(f.task, 2, true); /* known already, and yet it counts */
 	task_fixture_run(&f);
 	EXPECT_REPORTS(&f, "FINISHED");
 	EXPECT_JOURNAL(&f, "a.barrier:1 a.watermark:9223372036854775807 a.finish a.complete:1 "
-			   "a.barrier:2 a.complete:2");
+			   "a.barrier:2 a.complete:2 a.aborted:3");
 	cr_assert(stream_task_is_ended(f.task));
 	task_fixture_close(&f);
 }
@@ -327,7 +330,7 @@ Test(stream_task, a_failure_is_reported_once_with_its_text)
 	task_fixture_run(&f);
 	stream_task_cancel(f.task);
 	stream_task_notify_complete(f.task, 1, true);
-	stream_task_notify_aborted(f.task, 2, 1);
+	stream_task_notify_aborted(f.task, 2, 1, true);
 	stream_task_operator_event(f.task, 0, "x", 1);
 	task_fixture_run(&f);
 	EXPECT_REPORTS(&f, "");
