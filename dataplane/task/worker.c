@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <rte_pause.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -362,12 +363,17 @@ uint32_t worker_turn(struct worker *w)
 	return work;
 }
 
-/* Pause first, then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX. */
+/* First the core is offered to whoever else waits for it, such as a thread that reads ahead for a
+ * source; then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX. */
 static void back_off(struct worker *w)
 {
-	if (w->config.must_spin || w->turn_ns - w->idle_since_ns < IDLE_SPIN_NS) {
-		w->sleep_ns = IDLE_SLEEP_NS_MIN;
+	if (w->config.must_spin) {
 		rte_pause();
+		return;
+	}
+	if (w->turn_ns - w->idle_since_ns < IDLE_SPIN_NS) {
+		w->sleep_ns = IDLE_SLEEP_NS_MIN;
+		sched_yield();
 		return;
 	}
 	struct timespec pause = {.tv_nsec = w->sleep_ns};
