@@ -104,11 +104,17 @@ static char *put_time(char *at, int64_t time_ns, bool always_ns)
 
 static char *put_address(char *at, const uint8_t address[16], uint8_t ip_version)
 {
-	const char *text = inet_ntop(
-			ip_version == 6 ? AF_INET6 : AF_INET, address, at, INET6_ADDRSTRLEN);
+	if (ip_version == 6) {
+		const char *text = inet_ntop(AF_INET6, address, at, INET6_ADDRSTRLEN);
 
-	CHECK(text != NULL);
-	return at + strlen(at);
+		CHECK(text != NULL);
+		return at + strlen(at);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		at = put_number(at, address[i]);
+		*at++ = '.';
+	}
+	return at - 1;
 }
 
 static uint32_t print_flow(const uint8_t *record, char line[ROW_BYTES_MAX])

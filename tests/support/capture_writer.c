@@ -2,6 +2,7 @@
 
 #include "dataplane/base/check.h"
 
+#include <ftw.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -146,6 +147,20 @@ void make_test_directory(char path[256])
 {
 	snprintf(path, 256, "/tmp/weir-test-XXXXXX");
 	CHECK(mkdtemp(path) != NULL);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)st;
+	(void)type;
+	(void)walk;
+	return remove(path);
+}
+
+void remove_test_directory(const char *path)
+{
+	CHECK(strncmp(path, "/tmp/weir-test-", 15) == 0);
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void write_udp_capture(const char *path, enum capture_format format, uint32_t count,

@@ -41,8 +41,9 @@ void capture_writer_add_block(
 		struct capture_writer *w, uint32_t type, const void *bytes, uint32_t size);
 void capture_writer_close(struct capture_writer *w);
 
-/* A directory of this test's own, removed by nobody: under the build's temporary files. */
+/* A directory of this test's own, and its removal with all that is in it. */
 void make_test_directory(char path[256]);
+void remove_test_directory(const char *path);
 
 /* `count` UDP packets, number i at start + i * step from port i % flows. */
 void write_udp_capture(const char *path, enum capture_format format, uint32_t count,

@@ -21,7 +21,12 @@ static void setup(void)
 	make_test_directory(directory);
 }
 
-TestSuite(file_sink, .init = setup, .timeout = 60);
+static void teardown(void)
+{
+	remove_test_directory(directory);
+}
+
+TestSuite(file_sink, .init = setup, .fini = teardown, .timeout = 60);
 
 static struct harness *create_sink(uint32_t subtask, bool without_checkpoints, const char *path)
 {

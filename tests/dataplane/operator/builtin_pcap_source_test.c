@@ -18,7 +18,12 @@ static void setup(void)
 	snprintf(path, sizeof(path), "%s/a.pcap", directory);
 }
 
-TestSuite(pcap_source, .init = setup, .timeout = 60);
+static void teardown(void)
+{
+	remove_test_directory(directory);
+}
+
+TestSuite(pcap_source, .init = setup, .fini = teardown, .timeout = 60);
 
 static struct harness *create_source(const char *asked, const char *rate)
 {

@@ -291,6 +291,7 @@ Test(flow_metering, a_clock_that_jumps_back_an_hour_makes_late_rows_and_loses_no
 	cr_expect_eq(harness_counter(p.source, "late"), 60);
 	flow_pipeline_close(&p);
 	expect_exact(&(struct flow_pipeline_config){.files = files, .window_size = "10 s"});
+	remove_test_directory(directory);
 }
 
 Test(flow_metering, windows_leave_while_the_input_goes_on_and_the_state_stays_small)

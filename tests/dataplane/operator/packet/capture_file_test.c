@@ -25,7 +25,12 @@ static void setup(void)
 	snprintf(path, sizeof(path), "%s/a.pcapng", directory);
 }
 
-TestSuite(capture_file, .init = setup, .timeout = 30);
+static void teardown(void)
+{
+	remove_test_directory(directory);
+}
+
+TestSuite(capture_file, .init = setup, .fini = teardown, .timeout = 30);
 
 static void see(void *user, const struct capture_packet *p)
 {
