@@ -5,6 +5,7 @@
  * unparsed ones together are the packets read.
  */
 
+#include "dataplane/base/check.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/operator/builtins.h"
 #include "dataplane/operator/operator.h"
@@ -63,70 +64,42 @@ static bool parse_record(const uint8_t *record, uint32_t size, uint64_t *reasons
 	return true;
 }
 
-/* What a batch becomes, and what is counted with it. */
-struct parsed {
-	uint32_t count;
-	uint64_t bytes, late, reasons[PACKET_REASON_COUNT];
-	uint32_t inputs[RECORDS_COUNT_MAX]; /* which record became a packet */
-	struct flow_packet packets[RECORDS_COUNT_MAX];
-};
-
-/* The first `count` records; false: the task has failed. */
-static bool parse_batch(struct weir_context *ctx, const struct weir_batch *in, uint32_t count,
-		struct parsed *p)
+static uint32_t process(void *self, struct weir_context *ctx, const struct weir_batch *in)
 {
+	struct flow_packet out[RECORDS_COUNT_MAX];
+	uint64_t reasons[PACKET_REASON_COUNT] = {0}, bytes = 0, late = 0;
+	uint32_t count = in->count < RECORDS_COUNT_MAX ? in->count : RECORDS_COUNT_MAX;
+	uint32_t out_count = 0;
 	const uint8_t *at = in->data;
 
-	p->count = 0;
-	p->bytes = p->late = 0;
-	memset(p->reasons, 0, sizeof(p->reasons));
+	(void)self;
 	for (uint32_t i = 0; i < count; i++) {
-		struct flow_packet *out = &p->packets[p->count];
 		uint32_t size;
 		const uint8_t *record = weir_record_at(at, &size);
 
 		if (size < sizeof(struct captured_packet)) {
 			weir_fail(ctx, "a record of %u bytes is no captured packet", size);
-			return false;
+			return 0;
 		}
-		if (parse_record(record, size, p->reasons, out)) {
-			p->bytes += out->bytes;
-			p->late += out->is_late;
-			p->inputs[p->count++] = i;
+		if (parse_record(record, size, reasons, &out[out_count])) {
+			bytes += out[out_count].bytes;
+			late += out[out_count].is_late;
+			out_count++;
 		}
 		at = record + size;
 	}
-	return true;
-}
-
-static void count_parsed(struct weir_context *ctx, const struct parsed *p)
-{
-	*weir_counter(ctx, PARSED) += p->reasons[PACKET_IS_FLOW];
-	*weir_counter(ctx, PARSED_BYTES) += p->bytes;
-	*weir_counter(ctx, LATE) += p->late;
-	for (uint32_t r = PACKET_IS_FLOW + 1; r < PACKET_REASON_COUNT; r++)
-		*weir_counter(ctx, UNPARSED_FIRST + r - 1) += p->reasons[r];
-}
-
-static uint32_t process(void *self, struct weir_context *ctx, const struct weir_batch *in)
-{
-	struct parsed p;
-	uint32_t count = in->count < RECORDS_COUNT_MAX ? in->count : RECORDS_COUNT_MAX;
-
-	(void)self;
-	if (!parse_batch(ctx, in, count, &p))
-		return 0;
-	if (p.count > 0) {
-		struct weir_batch batch = {(const uint8_t *)p.packets, p.count,
-				sizeof(p.packets[0]), p.count * (uint32_t)sizeof(p.packets[0])};
+	if (out_count > 0) {
+		struct weir_batch batch = {(const uint8_t *)out, out_count, sizeof(out[0]),
+				out_count * (uint32_t)sizeof(out[0])};
 		uint32_t taken = weir_collect(ctx, &batch);
 
-		if (taken < p.count) { /* held up: what follows counts when it comes again */
-			count = p.inputs[taken];
-			parse_batch(ctx, in, count, &p);
-		}
+		CHECK(taken == out_count);
 	}
-	count_parsed(ctx, &p);
+	*weir_counter(ctx, PARSED) += reasons[PACKET_IS_FLOW];
+	*weir_counter(ctx, PARSED_BYTES) += bytes;
+	*weir_counter(ctx, LATE) += late;
+	for (uint32_t r = PACKET_IS_FLOW + 1; r < PACKET_REASON_COUNT; r++)
+		*weir_counter(ctx, UNPARSED_FIRST + r - 1) += reasons[r];
 	return count;
 }
 

@@ -50,8 +50,7 @@ struct flow_window {
 	int64_t walk_end_ns; /* the first end that the walk has left open */
 	struct flow_row rows[RECORDS_COUNT_MAX];
 	struct window_key keys[RECORDS_COUNT_MAX];
-	uint32_t inputs[RECORDS_COUNT_MAX];      /* of the keys */
-	uint32_t late_inputs[RECORDS_COUNT_MAX]; /* of the rows that late records make */
+	uint32_t inputs[RECORDS_COUNT_MAX]; /* of the keys */
 	void *values[RECORDS_COUNT_MAX];
 };
 
@@ -117,15 +116,16 @@ static int64_t window_end(int64_t start_ns, int64_t size_ns)
 	return __builtin_add_overflow(start_ns, size_ns, &end_ns) ? INT64_MAX : end_ns;
 }
 
-/* Hands on the first `count` rows; returns how many were taken. */
-static uint32_t collect(struct flow_window *w, struct weir_context *ctx, uint32_t count)
+static void collect(struct flow_window *w, struct weir_context *ctx, uint32_t count)
 {
 	struct weir_batch batch = {(const uint8_t *)w->rows, count, sizeof(w->rows[0]),
 			count * (uint32_t)sizeof(w->rows[0])};
-	uint32_t taken = count == 0 ? 0 : weir_collect(ctx, &batch);
 
-	*w->counters[ROWS] += taken;
-	return taken;
+	if (count == 0)
+		return;
+	uint32_t taken = weir_collect(ctx, &batch);
+	CHECK(taken == count);
+	*w->counters[ROWS] += count;
 }
 
 static struct flow_row late_row(const struct flow_window *w, const struct flow_packet *p)
@@ -167,63 +167,55 @@ static inline struct flow_packet packet_at(const struct weir_batch *in, uint32_t
 	return p;
 }
 
-/* What a batch adds. */
-struct sorted {
-	uint32_t key_count, late_count;
-	uint64_t bytes;
-};
-
-/* Decides where each record goes: to `keys`, or to a row of its own.  The latter goes for one
- * behind our own watermark too, marked or not, for its window has been given out. */
-static struct sorted sort_out(struct flow_window *w, const struct weir_batch *in, uint32_t count)
+/* Decides where each record goes: `keys` and `inputs`, or a row of its own.  Returns how many
+ * have a row of their own; one behind our own watermark has, marked or not, for its window has
+ * been given out. */
+static uint32_t sort_out(struct flow_window *w, const struct weir_batch *in, uint32_t count,
+		uint32_t *key_count, uint64_t *bytes)
 {
 	int64_t start_ns = 0, end_ns = 0; /* of the window of the record before */
-	struct sorted s = {0};
+	uint32_t late_count = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct flow_packet p = packet_at(in, i);
 
-		s.bytes += p.bytes;
+		*bytes += p.bytes;
 		if (p.time_ns < start_ns || p.time_ns >= end_ns) {
 			start_ns = window_start(p.time_ns, w->size_ns);
 			end_ns = window_end(start_ns, w->size_ns);
 		}
 		if (p.is_late || end_ns <= *w->watermark_ns) {
-			w->late_inputs[s.late_count] = i;
-			w->rows[s.late_count++] = late_row(w, &p);
+			w->rows[late_count++] = late_row(w, &p);
 			continue;
 		}
 		if (end_ns < w->next_end_ns)
 			w->next_end_ns = end_ns;
-		w->inputs[s.key_count] = i;
-		w->keys[s.key_count++] = (struct window_key){p.key, start_ns};
+		w->inputs[*key_count] = i;
+		w->keys[(*key_count)++] = (struct window_key){p.key, start_ns};
 	}
-	return s;
+	return late_count;
 }
 
 static uint32_t process(void *self, struct weir_context *ctx, const struct weir_batch *in)
 {
 	struct flow_window *w = self;
 	uint32_t count = in->count < RECORDS_COUNT_MAX ? in->count : RECORDS_COUNT_MAX;
-	struct sorted s = sort_out(w, in, count);
-	uint32_t taken = collect(w, ctx, s.late_count);
+	uint32_t key_count = 0;
+	uint64_t bytes = 0;
+	uint32_t late_count = sort_out(w, in, count, &key_count, &bytes);
 
-	if (taken < s.late_count) { /* held up: what follows comes again */
-		count = w->late_inputs[taken];
-		s = sort_out(w, in, count);
-		CHECK(s.late_count == taken);
-	}
-	if (s.key_count > 0 && !weir_keyed_put(ctx, WINDOWS, w->keys, sizeof(w->keys[0]),
-					       s.key_count, w->values))
+	if (key_count > 0 && !weir_keyed_put(ctx, WINDOWS, w->keys, sizeof(w->keys[0]), key_count,
+					     w->values))
 		return 0;
-	for (uint32_t i = 0; i < s.key_count; i++) {
+	for (uint32_t i = 0; i < key_count; i++) {
 		struct flow_packet p = packet_at(in, w->inputs[i]);
 
 		add(w->values[i], &p);
 	}
+	collect(w, ctx, late_count);
 	*w->counters[PACKETS] += count;
-	*w->counters[BYTES] += s.bytes;
-	*w->counters[LATE_RECORDS] += s.late_count;
+	*w->counters[BYTES] += bytes;
+	*w->counters[LATE_RECORDS] += late_count;
 	return count;
 }
 
@@ -242,51 +234,32 @@ static struct flow_row row_of(
 	};
 }
 
-/* The next entry whose window has ended, from *cursor on; false: there is none.  The first end
- * among those passed over is kept. */
-static bool next_ended(struct flow_window *w, struct weir_context *ctx, int64_t watermark_ns,
-		uint64_t *cursor, struct flow_row *row)
+/* Walks on until the table ends (true) or there is no room (false). */
+static bool walk(struct flow_window *w, struct weir_context *ctx, int64_t watermark)
 {
+	uint32_t room = weir_room(ctx), count = 0;
 	const void *key_at, *value_at;
+	bool more = true;
 
-	while (weir_keyed_next(ctx, WINDOWS, cursor, &key_at, &value_at)) {
+	if (room > RECORDS_COUNT_MAX)
+		room = RECORDS_COUNT_MAX;
+	while (count < room &&
+			(more = weir_keyed_next(ctx, WINDOWS, &w->cursor, &key_at, &value_at))) {
 		struct window_key key;
 		struct window_value value;
 
 		memcpy(&key, key_at, sizeof(key));
 		memcpy(&value, value_at, sizeof(value));
 		int64_t end_ns = window_end(key.start_ns, w->size_ns);
-		if (end_ns <= watermark_ns) {
-			*row = row_of(&key, &value, end_ns);
-			return true;
+		if (end_ns > watermark) {
+			w->walk_end_ns = end_ns < w->walk_end_ns ? end_ns : w->walk_end_ns;
+			continue;
 		}
-		w->walk_end_ns = end_ns < w->walk_end_ns ? end_ns : w->walk_end_ns;
-	}
-	return false;
-}
-
-/* Gives out rows until the table ends (true), or there is no room or they are held up (false).
- * Rows that were taken leave the state in a second walk, which meets them in the same order. */
-static bool walk(struct flow_window *w, struct weir_context *ctx, int64_t watermark_ns)
-{
-	uint32_t room = weir_room(ctx), count = 0;
-	uint64_t cursor = w->cursor;
-	struct flow_row row;
-	bool more = true;
-
-	if (room > RECORDS_COUNT_MAX)
-		room = RECORDS_COUNT_MAX;
-	while (count < room &&
-			(more = next_ended(w, ctx, watermark_ns, &cursor, &w->rows[count])))
-		count++;
-	uint32_t taken = collect(w, ctx, count);
-	for (uint32_t i = 0; i < taken; i++) {
-		bool is_there = next_ended(w, ctx, watermark_ns, &w->cursor, &row);
-
-		CHECK(is_there);
+		w->rows[count++] = row_of(&key, &value, end_ns);
 		weir_keyed_remove(ctx, WINDOWS, &w->cursor);
 	}
-	return !more && taken == count;
+	collect(w, ctx, count);
+	return !more;
 }
 
 static bool watermark(void *self, struct weir_context *ctx, int64_t watermark_ns)

@@ -5,6 +5,7 @@
  * the random number and how many records it has made, so a replay makes the same ones again.
  */
 
+#include "dataplane/base/check.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/base/prng.h"
 #include "dataplane/operator/builtins.h"
@@ -188,19 +189,14 @@ static enum weir_poll poll(void *self, struct weir_context *ctx, uint32_t record
 		weir_not_before(ctx, next_ns);
 		return WEIR_POLL_IDLE;
 	}
-	uint64_t random = g->position->random;
-
 	make(g, records, count);
 	struct weir_batch batch = {(const uint8_t *)records, count, sizeof(records[0]),
 			count * (uint32_t)sizeof(records[0])};
 	uint32_t taken = weir_collect(ctx, &batch);
-	if (taken < count) { /* held up: the rest is made again */
-		g->position->random = random;
-		make(g, records, taken);
-	}
-	g->position->made += taken;
-	pacer_made(&g->pacer, taken);
-	return taken > 0 ? WEIR_POLL_MORE : WEIR_POLL_IDLE;
+	CHECK(taken == count); /* poll asks for what there is room for */
+	g->position->made += count;
+	pacer_made(&g->pacer, count);
+	return WEIR_POLL_MORE;
 }
 
 const struct weir_operator builtin_generator = {

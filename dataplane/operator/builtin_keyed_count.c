@@ -61,35 +61,30 @@ static uint32_t process(void *self, struct weir_context *ctx, const struct weir_
 	return in->count;
 }
 
-/* The rows at the front of the table; removing does not change the order of the others. */
 static bool finish(void *self, struct weir_context *ctx)
 {
 	struct keyed_count *k = self;
 	struct counted_record rows[RECORDS_COUNT_MAX];
-	uint32_t room = weir_room(ctx), count = 0, taken = 0;
-	uint64_t cursor = k->cursor;
+	uint32_t room = weir_room(ctx), count = 0;
 	const void *key, *value;
+	bool more = true;
 
 	if (room > RECORDS_COUNT_MAX)
 		room = RECORDS_COUNT_MAX;
-	while (count < room && weir_keyed_next(ctx, COUNTS, &cursor, &key, &value)) {
+	while (count < room && (more = weir_keyed_next(ctx, COUNTS, &k->cursor, &key, &value))) {
 		memcpy(&rows[count].key, key, sizeof(rows[count].key));
 		memcpy(&rows[count].value, value, sizeof(rows[count].value));
 		count++;
+		weir_keyed_remove(ctx, COUNTS, &k->cursor);
 	}
 	if (count > 0) {
 		struct weir_batch batch = {(const uint8_t *)rows, count, sizeof(rows[0]),
 				count * (uint32_t)sizeof(rows[0])};
+		uint32_t taken = weir_collect(ctx, &batch);
 
-		taken = weir_collect(ctx, &batch);
+		CHECK(taken == count);
 	}
-	for (uint32_t i = 0; i < taken; i++) {
-		bool is_there = weir_keyed_next(ctx, COUNTS, &k->cursor, &key, &value);
-
-		CHECK(is_there);
-		weir_keyed_remove(ctx, COUNTS, &k->cursor);
-	}
-	return weir_keyed_count(ctx, COUNTS) == 0;
+	return !more || weir_keyed_count(ctx, COUNTS) == 0;
 }
 
 const struct weir_operator builtin_keyed_count = {

@@ -7,6 +7,7 @@
  * after a restore.  A watermark follows the records: the highest time collected minus a bound.
  */
 
+#include "dataplane/base/check.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/operator/builtins.h"
 #include "dataplane/operator/operator.h"
@@ -220,8 +221,7 @@ static struct tally tally_records(const uint8_t *records, uint32_t count)
 	return t;
 }
 
-/* Hands on up to `count` records of the chunk; returns how many were taken. */
-static uint32_t collect(struct pcap_source *s, struct weir_context *ctx, uint32_t count)
+static void collect(struct pcap_source *s, struct weir_context *ctx, uint32_t count)
 {
 	const uint8_t *records = s->chunk->records + s->chunk_at;
 	struct tally t = tally_records(records, count);
@@ -229,11 +229,7 @@ static uint32_t collect(struct pcap_source *s, struct weir_context *ctx, uint32_
 	struct position *p = s->position;
 	uint32_t taken = weir_collect(ctx, &batch);
 
-	if (taken == 0)
-		return 0;
-	if (taken < count)
-		t = tally_records(records, taken);
-	count = taken;
+	CHECK(taken == count); /* poll asks for what there is room for */
 	s->chunk_at += t.record_bytes;
 	s->chunk_taken += count;
 	p->skip_count += count;
@@ -244,7 +240,6 @@ static uint32_t collect(struct pcap_source *s, struct weir_context *ctx, uint32_
 	*s->counters[BYTES] += t.packet_bytes;
 	*s->counters[LATE] += t.late_count;
 	pacer_made(&s->pacer, count);
-	return count;
 }
 
 static void emit_watermark(struct pcap_source *s, struct weir_context *ctx)
@@ -275,7 +270,7 @@ static enum weir_poll poll_chunk(
 			weir_not_before(ctx, next_ns);
 			return WEIR_POLL_IDLE;
 		}
-		count = collect(s, ctx, count);
+		collect(s, ctx, count);
 		emit_watermark(s, ctx);
 	}
 	if (s->chunk_taken == s->chunk->record_count)

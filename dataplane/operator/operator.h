@@ -165,12 +165,10 @@ struct weir_services {
 	/* Asks not to be called before that monotonic time.  Follows a return of "took nothing". */
 	void (*not_before)(struct weir_context *ctx, uint64_t time_ns);
 
-	/* How many records the outputs have room for; at most WEIR batch size (512). */
+	/* How many records collect will surely take now; at most WEIR batch size (512). */
 	uint32_t (*room)(struct weir_context *ctx);
-	/* Hands records to what comes next; returns how many were taken, from the front.  All, up to
-	 * room(), unless an operator chained behind holds them up (a sink whose disk is behind).
-	 * What was not taken stays the caller's: it consumes less of its own input, or keeps its
-	 * state, says "not done", and offers the rest when called again. */
+	/* Hands records to what comes next; returns how many were taken, from the front.  Taking
+	 * all is certain for a count up to room(). */
 	uint32_t (*collect)(struct weir_context *ctx, const struct weir_batch *batch);
 	/* Sources: the watermark that holds behind what was collected so far.  Never goes back. */
 	void (*emit_watermark)(struct weir_context *ctx, int64_t watermark);
@@ -260,8 +258,8 @@ struct weir_operator {
 	enum weir_poll (*poll)(void *self, struct weir_context *ctx, uint32_t records_max);
 
 	/* Others: takes records from the front, returns how many.  The caller made sure of room for
-	 * as many outputs as there are inputs; who makes more asks weir_room.  Fewer: no room,
-	 * collect took fewer, or not_before. */
+	 * as many outputs as there are inputs; who makes more asks weir_room.  Fewer: no room, or
+	 * not_before. */
 	uint32_t (*process)(void *self, struct weir_context *ctx, const struct weir_batch *in);
 
 	/* Optional: how many records process takes now, at most.  Without it process must take all it is

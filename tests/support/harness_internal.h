@@ -26,7 +26,7 @@ struct harness {
 	char error[WEIR_ERROR_BYTES];
 	uint64_t now_ns, not_before_ns;
 	int64_t out_watermark, last_barrier;
-	uint32_t room, takes_left, output_count;
+	uint32_t room, output_count;
 	uint8_t *output;
 	size_t output_bytes, output_bytes_max;
 	char *event;

@@ -61,8 +61,7 @@ static size_t bytes_of(const struct weir_batch *batch, uint32_t count)
 static uint32_t collect(struct weir_context *ctx, const struct weir_batch *batch)
 {
 	struct harness *h = of(ctx);
-	uint32_t most = h->takes_left < h->room ? h->takes_left : h->room;
-	uint32_t count = batch->count < most ? batch->count : most;
+	uint32_t count = batch->count < h->room ? batch->count : h->room;
 	size_t bytes = bytes_of(batch, count);
 
 	CHECK(h->op->role != WEIR_SINK);
@@ -78,8 +77,6 @@ static uint32_t collect(struct weir_context *ctx, const struct weir_batch *batch
 	h->output_bytes += bytes;
 	h->output_count += count;
 	h->room -= count;
-	if (h->takes_left != UINT32_MAX)
-		h->takes_left -= count;
 	return count;
 }
 

@@ -42,7 +42,6 @@ struct harness *harness_create(const struct harness_config *config)
 	h->room = RECORDS_COUNT_MAX;
 	h->now_ns = 1000000000;
 	h->disk_bytes = UINT64_MAX;
-	h->takes_left = UINT32_MAX;
 	h->publishes_left = UINT32_MAX;
 	h->out_watermark = WEIR_WATERMARK_NONE;
 	resolve(h, config->params);
@@ -252,11 +251,6 @@ void harness_set_room(struct harness *h, uint32_t records)
 {
 	CHECK(records <= RECORDS_COUNT_MAX);
 	h->room = records;
-}
-
-void harness_hold_up_after(struct harness *h, uint32_t records)
-{
-	h->takes_left = records;
 }
 
 void harness_set_now(struct harness *h, uint64_t now_ns)

@@ -60,9 +60,6 @@ void harness_finish_all(struct harness *h);
 
 /* What the test sets. */
 void harness_set_room(struct harness *h, uint32_t records); /* 512 at first; used up by collect */
-/* As an operator behind that holds up what comes: collect takes so many and no more, whatever the
- * room.  UINT32_MAX at first. */
-void harness_hold_up_after(struct harness *h, uint32_t records);
 void harness_set_now(struct harness *h, uint64_t now_ns);
 void harness_set_disk(struct harness *h, uint64_t bytes); /* taken before writes say false */
 void harness_set_publishes(struct harness *h, uint32_t count); /* until publish says false */

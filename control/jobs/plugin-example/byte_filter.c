@@ -78,7 +78,7 @@ static uint32_t process(void *self, struct weir_context *ctx, const struct weir_
 	const struct byte_filter *f = self;
 	uint32_t passed = 0, at = 0;
 
-	for (;;) {
+	while (at < in->count) {
 		const uint8_t *first = in->data + (size_t)at * in->record_bytes;
 		uint32_t run = 0;
 
@@ -87,20 +87,15 @@ static uint32_t process(void *self, struct weir_context *ctx, const struct weir_
 		if (run > 0) {
 			struct weir_batch out = {first, run, in->record_bytes,
 					run * in->record_bytes};
-			uint32_t taken = weir_collect(ctx, &out);
 
-			passed += taken;
-			at += taken;
-			if (taken < run)
-				break; /* an operator behind is held up: the rest comes again */
+			weir_collect(ctx, &out); /* there is room for as many as come in */
 		}
-		if (at == in->count)
-			break;
-		at++; /* a record that does not pass */
+		passed += run;
+		at += run > 0 ? run : 1;
 	}
 	*weir_counter(ctx, PASSED) += passed;
-	*weir_counter(ctx, REFUSED) += at - passed;
-	return at;
+	*weir_counter(ctx, REFUSED) += in->count - passed;
+	return in->count;
 }
 
 static const struct weir_operator byte_filter = {

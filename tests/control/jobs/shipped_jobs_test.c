@@ -111,26 +111,6 @@ Test(shipped_jobs, the_byte_filter_passes_what_is_in_its_range)
 	harness_destroy(h);
 }
 
-Test(shipped_jobs, the_byte_filter_offers_again_what_is_held_up)
-{
-	const struct param_text params[] = {
-			{"offset", "1"}, {"min", "10"}, {"max", "20"}, {NULL, NULL}};
-	struct harness *h = open_filter(params, 2);
-	const uint8_t records[] = {1, 9, 2, 10, 3, 20, 4, 21, 5, 15};
-	uint32_t done = 0, count;
-
-	for (uint32_t turn = 0; done < 5; turn++) {
-		cr_assert_lt(turn, 20);
-		harness_hold_up_after(h, turn % 2);
-		done += harness_process(h, records + 2 * done, 5 - done);
-	}
-	cr_expect_eq(memcmp(harness_output(h, &count, NULL),
-				     ((const uint8_t[]){2, 10, 3, 20, 5, 15}), 6), 0);
-	cr_expect_eq(harness_counter(h, "passed"), 3);
-	cr_expect_eq(harness_counter(h, "refused"), 2);
-	harness_destroy(h);
-}
-
 Test(shipped_jobs, the_byte_filter_refuses_an_offset_behind_the_record)
 {
 	const struct param_text params[] = {{"offset", "16"}, {NULL, NULL}};

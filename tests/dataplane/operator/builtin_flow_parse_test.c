@@ -73,42 +73,6 @@ Test(flow_parse, the_key_of_the_exchange_is_the_flow)
 	harness_destroy(h);
 }
 
-Test(flow_parse, packets_an_operator_behind_holds_up_are_counted_when_they_are_taken)
-{
-	struct harness *h = open_parse();
-	struct frame flow = {.size = 0}, arp = {.size = 0};
-	uint32_t count, size, done = 0, at = 0;
-
-	frame_ether(&flow, 0x0800);
-	frame_ip4_udp(&flow);
-	frame_ether(&arp, 0x0806);
-	frame_zeros(&arp, 28);
-	for (uint32_t i = 0; i < 9; i++)
-		add_record(i % 3 == 1 ? &arp : &flow, 1, i == 8);
-	for (uint32_t turn = 0; done < 9; turn++) {
-		cr_assert_lt(turn, 100);
-		harness_set_room(h, 512);
-		harness_hold_up_after(h, turn % 2);
-		uint32_t taken = harness_process_bytes(
-				h, batch.bytes + at, 9 - done, batch.size - at);
-		for (uint32_t i = 0; i < taken; i++) {
-			weir_record_at(batch.bytes + at, &size);
-			at += (uint32_t)sizeof(size) + size;
-		}
-		done += taken;
-	}
-	const struct flow_packet *out =
-			(const struct flow_packet *)(const void *)harness_output(h, &count, NULL);
-	cr_assert_eq(count, 6);
-	for (uint32_t i = 1; i < count; i++)
-		cr_expect_lt(out[i - 1].time_ns, out[i].time_ns);
-	cr_expect_eq(harness_counter(h, "parsed"), 6);
-	cr_expect_eq(harness_counter(h, "parsed_bytes"), 6 * 1500);
-	cr_expect_eq(harness_counter(h, "unparsed.no_ip"), 3);
-	cr_expect_eq(harness_counter(h, "late"), 1);
-	harness_destroy(h);
-}
-
 Test(flow_parse, a_record_too_short_for_its_header_fails_the_task)
 {
 	struct harness *h = open_parse();

@@ -211,55 +211,6 @@ Test(flow_window, entries_stay_with_the_subtask_the_exchange_sends_their_flow_to
 	harness_destroy(h);
 }
 
-/* Takes 0 to 2 rows a call, as a sink does whose disk is behind. */
-static uint32_t hold_up(struct harness *h, uint32_t turn)
-{
-	harness_set_room(h, 512);
-	harness_hold_up_after(h, turn % 3);
-	return turn + 1;
-}
-
-Test(flow_window, rows_an_operator_behind_holds_up_stay_and_come_once)
-{
-	struct harness *h = open_window(NULL);
-	struct flow_packet batch[300];
-	uint32_t turn = 0, done = 0, count, late = 0;
-
-	for (uint32_t i = 0; i < 300; i++) {
-		batch[i] = packet((uint16_t)i, (i % 4 == 0 ? 25 : 5) * second_ns, i, 0);
-		batch[i].is_late = i % 5 == 0;
-	}
-	while (done < 300) {
-		turn = hold_up(h, turn);
-		done += harness_process(h, batch + done, 300 - done);
-		cr_assert_lt(turn, 1000);
-	}
-	cr_expect_eq(harness_counter(h, "packets"), 300);
-	cr_expect_eq(harness_counter(h, "bytes"), 300 * 299 / 2);
-	cr_expect_eq(harness_counter(h, "late_records"), 60);
-	do {
-		turn = hold_up(h, turn);
-		cr_assert_lt(turn, 2000);
-	} while (!harness_watermark(h, 10 * second_ns));
-	cr_expect_eq(harness_keyed_count(h, 0), 60);
-	do {
-		turn = hold_up(h, turn);
-		cr_assert_lt(turn, 3000);
-	} while (!harness_watermark(h, WEIR_WATERMARK_END));
-
-	const struct flow_row *r = rows_of(h, &count);
-	uint8_t seen[300] = {0};
-	cr_assert_eq(count, 300);
-	for (uint32_t i = 0; i < count; i++) {
-		cr_expect_eq(seen[r[i].key.source_port]++, 0);
-		cr_expect_eq(r[i].bytes, r[i].key.source_port);
-		late += r[i].is_late;
-	}
-	cr_expect_eq(late, 60);
-	cr_expect_eq(harness_counter(h, "rows"), 300);
-	harness_destroy(h);
-}
-
 Test(flow_window, more_flows_than_there_is_room_for_fail_the_task_once)
 {
 	struct harness *h = open_window(NULL);

@@ -173,29 +173,6 @@ Test(generator, a_rate_is_kept_without_sleeping)
 	harness_destroy(h);
 }
 
-Test(generator, records_an_operator_behind_holds_up_are_the_next_ones)
-{
-	const struct param_text params[] = {{"records", "2000"}, {"keys", "1000"},
-			{"distribution", "zipf"}, {NULL, NULL}};
-	struct harness *whole = open_generator(params, 0, 1, NULL);
-	struct harness *held = open_generator(params, 0, 1, NULL);
-	enum weir_poll rc;
-	uint32_t a, b, turn = 0;
-
-	run(whole, 512);
-	do {
-		harness_set_room(held, 512);
-		harness_hold_up_after(held, turn++ % 7);
-		rc = harness_poll(held, 100);
-		cr_assert_lt(turn, 10000);
-	} while (rc != WEIR_POLL_END);
-	const struct counted_record *r = records_of(whole, &a), *s = records_of(held, &b);
-	cr_assert_eq(a, b);
-	cr_expect_eq(memcmp(r, s, a * sizeof(*r)), 0);
-	harness_destroy(whole);
-	harness_destroy(held);
-}
-
 Test(generator, one_key_is_possible)
 {
 	const struct param_text params[] = {{"keys", "1"}, {NULL, NULL}};

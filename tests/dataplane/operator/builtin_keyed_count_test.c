@@ -108,23 +108,6 @@ Test(keyed_count, a_checkpoint_amid_the_rows_of_the_end_repeats_and_loses_none)
 	}
 }
 
-Test(keyed_count, rows_an_operator_behind_holds_up_stay_and_come_once)
-{
-	struct harness *h = open_count(NULL);
-	uint64_t seen[KEYS] = {0};
-	uint32_t turn = 0;
-
-	feed(h, KEYS);
-	do {
-		harness_set_room(h, 512);
-		harness_hold_up_after(h, turn++ % 4);
-		cr_assert_lt(turn, 5000);
-	} while (!harness_finish(h));
-	expect_counts(h, seen);
-	expect_each_once(seen);
-	harness_destroy(h);
-}
-
 Test(keyed_count, more_keys_than_there_is_room_for_fail_the_task)
 {
 	struct harness *h = open_count(NULL);

@@ -393,37 +393,6 @@ Test(pcap_source, a_rate_is_kept_by_not_before)
 	harness_destroy(h);
 }
 
-Test(pcap_source, packets_an_operator_behind_holds_up_are_the_next_ones)
-{
-	struct harness *h = open_source(NULL);
-	uint32_t count, size;
-	char text[400];
-
-	write_udp_capture(path, CAPTURE_PCAP, 3000, 10, start_ns, 1000);
-	poll_some(h, 512);
-	snprintf(text, sizeof(text), "FILE %s", path);
-	harness_event(h, text);
-	for (uint32_t turn = 0; harness_counter(h, "files") == 0; turn++) {
-		harness_set_room(h, 512);
-		harness_hold_up_after(h, turn % 50);
-		harness_poll(h, 512);
-		/* The position never runs ahead of what was taken. */
-		harness_output(h, &count, NULL);
-		cr_assert_eq(harness_counter(h, "frames"), count);
-	}
-	const uint8_t *at = harness_output(h, &count, NULL);
-	cr_assert_eq(count, 3000);
-	for (uint32_t i = 0; i < count; i++) {
-		struct captured_packet p;
-
-		at = weir_record_at(at, &size);
-		memcpy(&p, at, sizeof(p));
-		cr_assert_eq(p.time_ns, start_ns + i * 1000);
-		at += size;
-	}
-	harness_destroy(h);
-}
-
 /* ---- bad files --------------------------------------------------------------------------------
  */
 
