@@ -262,8 +262,9 @@ struct weir_operator {
 	 * not_before. */
 	uint32_t (*process)(void *self, struct weir_context *ctx, const struct weir_batch *in);
 
-	/* Optional: how many records process takes now, at most.  Without it process must take all it is
-	 * given when it stands behind another operator of a chain, which relies on weir_room. */
+	/* Optional: how many records process takes now, at most.  Without it process must take all
+	 * it is given when it stands behind another operator of a chain, which relies on
+	 * weir_room. */
 	uint32_t (*room)(void *self, struct weir_context *ctx);
 
 	/* Optional: event time has reached `watermark`.  false: not done (no room), call again with

@@ -1,6 +1,5 @@
 #include "dataplane/operator/builtins.h"
 #include "dataplane/operator/counted_record.h"
-#include "dataplane/operator/file_sink_withdraw.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/operator_harness.h"
 
@@ -556,63 +555,4 @@ Test(file_sink, a_directory_that_cannot_be_written_fails_when_opened)
 	cr_expect_neq(harness_open(h), 0);
 	cr_expect_not_null(strstr(harness_error(h), path));
 	harness_destroy(h);
-}
-
-/* ---- withdrawing -------------------------------------------------------------------------------
- */
-
-static uint32_t told;
-
-static void tell(void *user, const char *from, const char *to)
-{
-	(void)user;
-	cr_expect_not_null(strstr(from, "part-sink-"));
-	cr_expect_not_null(strstr(to, "/withdrawn/part-sink-"));
-	cr_expect_neq(access(from, F_OK), 0);
-	cr_expect_eq(access(to, F_OK), 0);
-	told++;
-}
-
-Test(file_sink, parts_committed_above_a_checkpoint_are_withdrawn_and_can_come_again)
-{
-	struct harness *h = open_sink(0, NULL);
-	struct harness_snapshot *s = NULL;
-	char withdrawn[300], text[512];
-
-	for (int64_t id = 1; id <= 4; id++) {
-		feed(h, (uint64_t)id, (uint64_t)id);
-		struct harness_snapshot *now = barrier(h, id);
-
-		if (id == 2)
-			s = now;
-		else
-			harness_snapshot_free(now);
-		harness_notify_complete(h, id);
-		harness_run_publishes(h, 10);
-	}
-	harness_destroy(h);
-	cr_assert_eq(file_sink_withdraw(directory, "sink", 2, tell, NULL, text), 0, "%s", text);
-	cr_expect_eq(told, 2);
-	expect_visible(1, 2);
-	snprintf(withdrawn, sizeof(withdrawn), "%s/withdrawn", directory);
-	cr_expect_eq(count_files(withdrawn, "part-sink-0-000000000"), 2);
-
-	h = open_sink(0, s);
-	feed(h, 3, 6);
-	harness_snapshot_free(barrier(h, 3));
-	harness_notify_complete(h, 3);
-	harness_run_publishes(h, 10);
-	expect_visible(1, 6);
-	harness_destroy(h);
-	cr_assert_eq(file_sink_withdraw(directory, "sink", 2, tell, NULL, text), 0, "%s", text);
-	cr_expect_eq(count_files(withdrawn, "part-sink-0-000000000"), 3);
-	harness_snapshot_free(s);
-}
-
-Test(file_sink, a_directory_that_is_not_there_has_nothing_to_withdraw)
-{
-	char text[512];
-
-	cr_expect_eq(file_sink_withdraw("/nonexistent/out", "sink", 0, tell, NULL, text), 0);
-	cr_expect_eq(told, 0);
 }
