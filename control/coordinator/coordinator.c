@@ -19,6 +19,8 @@ struct coordinator {
 	struct resource_manager *resources;
 	uint32_t job_count;
 	struct job_master *jobs[COORDINATOR_JOBS_MAX]; /* oldest first */
+	uint32_t ended_count;
+	struct ended_job ended[COORDINATOR_ENDED_MAX];
 };
 
 /* ---- events of TaskManagers ---- */
@@ -104,6 +106,8 @@ void coordinator_destroy(struct coordinator *c)
 	io_thread_destroy(c->io);
 	for (uint32_t i = 0; i < c->job_count; i++)
 		job_master_destroy(c->jobs[i]);
+	for (uint32_t i = 0; i < c->ended_count; i++)
+		weir__job_record__free_unpacked(c->ended[i].record, NULL);
 	resource_manager_destroy(c->resources);
 	ha_store_close(c->ha);
 	free(c);
@@ -153,6 +157,33 @@ static void forget_same(struct coordinator *c, struct job_id id)
 			remove_job(c, i - 1);
 }
 
+static void drop_ended(struct coordinator *c, uint32_t index)
+{
+	weir__job_record__free_unpacked(c->ended[index].record, NULL);
+	c->ended[index] = c->ended[--c->ended_count];
+}
+
+static void drop_ended_of(struct coordinator *c, struct job_id id)
+{
+	for (uint32_t i = c->ended_count; i > 0; i--)
+		if (id128_is_equal(c->ended[i - 1].id.id, id.id))
+			drop_ended(c, i - 1);
+}
+
+/* Takes the record; the one that ended first makes room. */
+static void keep_ended(struct coordinator *c, struct job_id id, Weir__JobRecord *record)
+{
+	uint32_t oldest = 0;
+
+	if (c->ended_count == COORDINATOR_ENDED_MAX) {
+		for (uint32_t i = 1; i < c->ended_count; i++)
+			if (c->ended[i].record->ended_ms < c->ended[oldest].record->ended_ms)
+				oldest = i;
+		drop_ended(c, oldest);
+	}
+	c->ended[c->ended_count++] = (struct ended_job){id, record};
+}
+
 static void adopt(struct coordinator *c, struct job_master *jm)
 {
 	CHECK(c->job_count < COORDINATOR_JOBS_MAX);
@@ -186,7 +217,16 @@ int coordinator_submit(struct coordinator *c, const struct job_submission *submi
 		job_master_destroy(jm);
 		return -EEXIST;
 	}
+	rc = job_master_keep(jm);
+	if (rc != 0) {
+		snprintf(error->text, sizeof(error->text),
+				"the job cannot be kept in high-availability.storageDir: %s",
+				strerror(-rc));
+		job_master_destroy(jm);
+		return -EIO;
+	}
 	forget_same(c, *id);
+	drop_ended_of(c, *id);
 	adopt(c, jm);
 	return 0;
 }
@@ -204,7 +244,11 @@ static void recover_job(struct coordinator *c, struct job_id id)
 		log_error("coordinator", "job %s cannot be recovered: %s", name, text);
 		return;
 	}
-	if (record->end == WEIR__JOB_END__NOT_ENDED && c->job_count < COORDINATOR_JOBS_MAX) {
+	if (record->end != WEIR__JOB_END__NOT_ENDED) {
+		keep_ended(c, id, record);
+		return;
+	}
+	if (c->job_count < COORDINATOR_JOBS_MAX) {
 		if (job_master_recover(&jm, &services, record, &error) == 0) {
 			log_info("coordinator", "job %s (%s) is recovered", name,
 					job_master_name(jm));
@@ -248,6 +292,11 @@ struct job_master *coordinator_find_job(const struct coordinator *c, struct job_
 		if (id128_is_equal(job_master_id(c->jobs[i - 1]).id, id.id))
 			return c->jobs[i - 1];
 	return NULL;
+}
+
+const struct ended_job *coordinator_ended_at(const struct coordinator *c, uint32_t index)
+{
+	return index < c->ended_count ? &c->ended[index] : NULL;
 }
 
 uint16_t coordinator_port(const struct coordinator *c)

@@ -28,7 +28,7 @@ void coordinator_suspend(struct coordinator *c);
 void coordinator_destroy(struct coordinator *c);
 
 /* -EINVAL: the job file is wrong; -EEXIST: that job is running, `*id` says which it is; -EAGAIN:
- * too many jobs. */
+ * too many jobs; -EIO: it cannot be made durable.  On 0 it is durable. */
 int coordinator_submit(struct coordinator *c, const struct job_submission *submission,
 		struct job_id *id, struct config_error *error);
 
@@ -36,6 +36,16 @@ int coordinator_submit(struct coordinator *c, const struct job_submission *submi
 struct job_master *coordinator_job_at(const struct coordinator *c, uint32_t index);
 /* The newest of that id, or NULL. */
 struct job_master *coordinator_find_job(const struct coordinator *c, struct job_id id);
+
+/* What is left of a job that had ended before this coordinator began. */
+struct ended_job {
+	struct job_id id;
+	Weir__JobRecord *record;
+};
+
+/* Those that were not submitted again since, the last COORDINATOR_ENDED_MAX, in no order; NULL
+ * behind the last. */
+const struct ended_job *coordinator_ended_at(const struct coordinator *c, uint32_t index);
 
 uint16_t coordinator_port(const struct coordinator *c);
 const struct config *coordinator_config(const struct coordinator *c);

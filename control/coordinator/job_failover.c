@@ -134,7 +134,33 @@ void job_on_cancel_timer(void *context)
 
 /* ---- the end ---- */
 
-/* The sums that `weir list` shows of a job that is over. */
+static void clear_counters(Weir__JobRecord *record)
+{
+	for (size_t i = 0; i < record->n_counters; i++)
+		weir__named_count__free_unpacked(record->counters[i], NULL);
+	free(record->counters);
+	record->counters = NULL;
+	record->n_counters = 0;
+}
+
+static void add_counter(void *context, const char *uid, const char *name, uint64_t value)
+{
+	Weir__JobRecord *record = context;
+	size_t count = record->n_counters;
+	Weir__NamedCount *row = calloc(1, sizeof(*row));
+	Weir__NamedCount **rows =
+			realloc(record->counters, (count + 1) * sizeof(*record->counters));
+
+	CHECK(row != NULL && rows != NULL);
+	weir__named_count__init(row);
+	CHECK(asprintf(&row->name, "%s.%s", uid, name) > 0);
+	row->value = value;
+	rows[count] = row;
+	record->counters = rows;
+	record->n_counters = count + 1;
+}
+
+/* What is left of a job when its coordinator is gone too. */
 static void fill_record(struct job_master *jm, Weir__JobEnd end)
 {
 	struct job_counts c = job_master_counts(jm);
@@ -145,6 +171,9 @@ static void fill_record(struct job_master *jm, Weir__JobEnd end)
 	jm->record->records_out = c.records_out;
 	jm->record->checkpoints_completed = c.checkpoints_completed;
 	jm->record->checkpoints_failed = c.checkpoints_failed;
+	jm->record->refused = jm->is_restore_refused;
+	clear_counters(jm->record);
+	job_master_visit_counters(jm, add_counter, jm->record);
 }
 
 /* The end is durable: now it is one, and checkpoints may go (ST-5). */
@@ -165,6 +194,8 @@ static void on_end_written(struct job_master *jm, int status)
 		jm->is_ending = false;
 		return;
 	}
+	if (jm->record->end == WEIR__JOB_END__ENDED_FINISHED)
+		crash_point("after-finished");
 	job_enter(jm, ends[jm->record->end].status);
 	/* A refused restore must leave what there is to restore from. */
 	if (jm->is_restore_refused)

@@ -151,6 +151,15 @@ static void read_restart_config(const struct config *c, struct restart_config *r
 	}
 }
 
+/* For people who look at the record. */
+static int keep_name(struct job_master *jm)
+{
+	if (jm->record->name != protobuf_c_empty_string)
+		free(jm->record->name);
+	jm->record->name = strdup(jm->spec->name);
+	return jm->record->name == NULL ? -ENOMEM : 0;
+}
+
 static int create(struct job_master **out, const struct job_services *services,
 		const Weir__JobRecord *record, bool is_recovery, struct config_error *error)
 {
@@ -167,6 +176,8 @@ static int create(struct job_master **out, const struct job_services *services,
 	prng_seed(&jm->prng, jm->run);
 	jm->record = copy_record(record);
 	int rc = jm->record == NULL ? -ENOMEM : read_spec(jm, error);
+	if (rc == 0)
+		rc = keep_name(jm);
 	if (rc == 0) {
 		id128_print(jm->spec->id.id, jm->id_text);
 		rc = checkpoint_storage_job_path(
@@ -213,7 +224,20 @@ int job_master_create(struct job_master **out, const struct job_services *servic
 int job_master_recover(struct job_master **out, const struct job_services *services,
 		const Weir__JobRecord *record, struct config_error *error)
 {
-	return create(out, services, record, true, error);
+	int rc = create(out, services, record, record->begun, error);
+
+	if (rc == 0)
+		(*out)->record->begun = true;
+	return rc;
+}
+
+int job_master_keep(struct job_master *jm)
+{
+	int rc = ha_store_write_job(jm->services.ha, jm->spec->id, jm->record);
+
+	/* The next writing of it follows the clearing of the list. */
+	jm->record->begun = true;
+	return rc;
 }
 
 void job_master_destroy(struct job_master *jm)

@@ -8,8 +8,8 @@
  * Thread   the loop's; what blocks runs on the I/O thread.
  * Memory   the job's own; everything of `services` is borrowed and outlives it.
  * Errors   0 or -errno with one message from create; afterwards the job fails and says why.
- * Life     create, start, { events, calls }*, suspend?, destroy with the loop stopped and the I/O
- *          thread ended.
+ * Life     create, keep, start or recover, start; { events, calls }*, suspend?, destroy with the
+ *          loop stopped and the I/O thread ended.
  */
 
 #include "control/config/config_error.h"
@@ -57,6 +57,8 @@ int job_master_recover(struct job_master **out, const struct job_services *servi
 		const Weir__JobRecord *record, struct config_error *error);
 void job_master_destroy(struct job_master *jm);
 
+/* Makes a new job durable, before anybody is told that it is accepted; blocks. */
+int job_master_keep(struct job_master *jm);
 void job_master_start(struct job_master *jm);
 
 /* ---- events of the resource manager ---- */

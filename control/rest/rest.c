@@ -17,7 +17,8 @@ struct path {
 };
 
 struct route {
-	const char *method, *pattern;
+	const char *method;
+	const char *pattern; /* :ended takes what is left of a job as well */
 	void (*handle)(struct rest_call *call);
 };
 
@@ -32,11 +33,11 @@ static const struct route routes[] = {
 		{"GET", "jobs/overview", rest_get_jobs_overview},
 		{"GET", "jobs/:job", rest_get_job},
 		{"PATCH", "jobs/:job", rest_patch_job},
-		{"GET", "jobs/:job/status", rest_get_job_status},
+		{"GET", "jobs/:ended/status", rest_get_job_status},
 		{"GET", "jobs/:job/plan", rest_get_job_plan},
 		{"GET", "jobs/:job/config", rest_get_job_config},
 		{"GET", "jobs/:job/exceptions", rest_get_job_exceptions},
-		{"GET", "jobs/:job/summary", rest_get_summary},
+		{"GET", "jobs/:ended/summary", rest_get_summary},
 		{"GET", "jobs/:job/numbers", rest_get_numbers},
 		{"POST", "jobs/:job/stop", rest_post_stop},
 		{"GET", "jobs/:job/checkpoints", rest_get_checkpoints},
@@ -94,21 +95,48 @@ static bool refuse_part(struct rest_call *call, const char *what, const char *va
 	return false;
 }
 
-static bool find_job(struct rest_call *call, const char *text)
+static void find_ended(struct rest_call *call, const char *text)
+{
+	const struct ended_job *e;
+	struct job_id id;
+	bool is_id = id128_parse(text, &id.id);
+
+	for (uint32_t i = 0; (e = coordinator_ended_at(call->coordinator, i)) != NULL; i++)
+		if (is_id ? id128_is_equal(e->id.id, id.id) : strcmp(e->record->name, text) == 0)
+			call->ended = e;
+}
+
+/* False: it is none, or not here. */
+static bool find_present(struct rest_call *call, const char *text)
 {
 	struct job_id id;
 	struct job_master *jm;
 
-	if (id128_parse(text, &id.id)) {
+	if (id128_parse(text, &id.id))
 		call->job = coordinator_find_job(call->coordinator, id);
-		if (call->job == NULL)
-			rest_refuse(call, 404, "Job %s not found", text);
-		return call->job != NULL;
-	}
-	for (uint32_t i = 0; (jm = coordinator_job_at(call->coordinator, i)) != NULL; i++)
-		if (call->job == NULL && strcmp(job_master_name(jm), text) == 0)
-			call->job = jm;
-	return call->job != NULL || refuse_part(call, "jobid", text);
+	else
+		for (uint32_t i = 0; (jm = coordinator_job_at(call->coordinator, i)) != NULL; i++)
+			if (call->job == NULL && strcmp(job_master_name(jm), text) == 0)
+				call->job = jm;
+	return call->job != NULL;
+}
+
+static bool find_job(struct rest_call *call, const char *text, bool takes_ended)
+{
+	struct job_id id;
+
+	if (find_present(call, text))
+		return true;
+	find_ended(call, text);
+	if (call->ended != NULL && takes_ended)
+		return true;
+	if (call->ended == NULL && !id128_parse(text, &id.id))
+		return refuse_part(call, "jobid", text);
+	rest_refuse(call, 404, "Job %s %s", text,
+			call->ended == NULL ? "not found"
+					    : "ended under an earlier coordinator; its summary "
+					      "and status are what is left of it");
+	return false;
 }
 
 static bool find_vertex(struct rest_call *call, const char *text)
@@ -162,8 +190,8 @@ static bool find_taskmanager(struct rest_call *call, const char *text)
 
 static bool find_part(struct rest_call *call, const char *name, const char *value)
 {
-	if (strcmp(name, ":job") == 0)
-		return find_job(call, value);
+	if (strcmp(name, ":job") == 0 || strcmp(name, ":ended") == 0)
+		return find_job(call, value, strcmp(name, ":ended") == 0);
 	if (strcmp(name, ":vertex") == 0)
 		return find_vertex(call, value);
 	if (strcmp(name, ":checkpoint") == 0)

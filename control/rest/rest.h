@@ -11,6 +11,8 @@
  *          here, 405 for a known path asked the wrong way, 409 for what another state forbids.
  * Life     none: a handler for http_server with the coordinator as its context.
  *
+ * Of a job that had ended before the coordinator began, lists, status and summary are left.
+ *
  * Every path may begin with /v1.  JOB is 32 hex digits or a job's name, VERTEX 32 hex digits or the
  * vertex's uid.
  *

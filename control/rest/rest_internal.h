@@ -19,6 +19,7 @@ struct rest_call {
 	const struct http_request *request;
 	struct http_response *response;
 	struct job_master *job;                     /* :job */
+	const struct ended_job *ended;              /* :ended, with no `job` then */
 	uint32_t place;                             /* :vertex, in topological order */
 	const struct checkpoint_record *checkpoint; /* :checkpoint */
 	struct id128 request_id;                    /* :request */
@@ -54,6 +55,8 @@ const struct job_vertex *rest_vertex(const struct job_master *jm, uint32_t place
 int64_t rest_start_ms(const struct job_master *jm);
 /* -1: it goes on. */
 int64_t rest_end_ms(const struct job_master *jm);
+/* Of the record of a job that is over. */
+const char *rest_end_name(const struct ended_job *e);
 json_t *rest_plan(const struct job_master *jm);
 
 /* How many attempts are in each state. */

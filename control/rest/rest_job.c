@@ -13,7 +13,9 @@ enum { EXCEPTIONS_MAX = 16, NS_IN_MS = 1000000 };
 void rest_get_job_status(struct rest_call *call)
 {
 	rest_answer(call, 200, json_pack("{s:s}", "status",
-					job_status_name(job_master_status(call->job))));
+					call->job == NULL ? rest_end_name(call->ended)
+							  : job_status_name(job_master_status(
+									    call->job))));
 }
 
 void rest_get_job_config(struct rest_call *call)

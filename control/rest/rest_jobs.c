@@ -92,14 +92,26 @@ json_t *rest_states_lower(const struct rest_states *states)
 
 /* ---- the answers ---- */
 
+static json_t *ended_id(const struct ended_job *e)
+{
+	char text[ID128_TEXT_BYTES];
+
+	id128_print(e->id.id, text);
+	return json_string(text);
+}
+
 void rest_get_jobs(struct rest_call *call)
 {
 	json_t *jobs = json_array();
+	const struct ended_job *e;
 	struct job_master *jm;
 
 	for (uint32_t i = 0; (jm = coordinator_job_at(call->coordinator, i)) != NULL; i++)
 		json_array_append_new(jobs, json_pack("{s:o, s:s}", "id", rest_job_id(jm), "status",
 						job_status_name(job_master_status(jm))));
+	for (uint32_t i = 0; (e = coordinator_ended_at(call->coordinator, i)) != NULL; i++)
+		json_array_append_new(jobs, json_pack("{s:o, s:s}", "id", ended_id(e), "status",
+						rest_end_name(e)));
 	rest_answer(call, 200, json_pack("{s:o}", "jobs", jobs));
 }
 
@@ -128,12 +140,28 @@ static json_t *overview(const struct job_master *jm)
 			(json_int_t)last_modification_ms(jm), "tasks", rest_states_lower(&states));
 }
 
+static json_t *ended_overview(const struct ended_job *e)
+{
+	const Weir__JobRecord *r = e->record;
+	struct rest_states none = {0};
+
+	return json_pack("{s:o, s:o, s:I, s:I, s:I, s:s, s:I, s:o}", "jid", ended_id(e), "name",
+			rest_text(r->name), "start-time", (json_int_t)r->submitted_ms, "end-time",
+			(json_int_t)r->ended_ms, "duration",
+			(json_int_t)(r->ended_ms - r->submitted_ms), "state", rest_end_name(e),
+			"last-modification", (json_int_t)r->ended_ms, "tasks",
+			rest_states_lower(&none));
+}
+
 void rest_get_jobs_overview(struct rest_call *call)
 {
 	json_t *jobs = json_array();
+	const struct ended_job *e;
 	struct job_master *jm;
 
 	for (uint32_t i = 0; (jm = coordinator_job_at(call->coordinator, i)) != NULL; i++)
 		json_array_append_new(jobs, overview(jm));
+	for (uint32_t i = 0; (e = coordinator_ended_at(call->coordinator, i)) != NULL; i++)
+		json_array_append_new(jobs, ended_overview(e));
 	rest_answer(call, 200, json_pack("{s:o}", "jobs", jobs));
 }

@@ -109,6 +109,7 @@ static int status_of(int rc)
 	case -EAGAIN:
 		return 503;
 	case -ENOMEM:
+	case -EIO:
 		return 500;
 	default:
 		return 400;

@@ -2,7 +2,9 @@
 
 #include "control/config/job_file.h"
 #include "control/rest/rest_internal.h"
+#include "dataplane/base/limits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define UNPARSED "unparsed."
@@ -43,29 +45,107 @@ static json_t *ms_or_null(int64_t ms)
 	return ms < 0 ? json_null() : json_integer((json_int_t)ms);
 }
 
+/* `failure` and what is in `counters` and `tasks` are taken. */
+struct summary {
+	struct job_id id;
+	const char *state, *name;
+	struct job_counts counts;
+	struct counters counters;
+	json_t *failure, *tasks;
+	bool is_refused;
+};
+
+static void answer(struct rest_call *call, const struct summary *s)
+{
+	const struct job_counts *c = &s->counts;
+	char id[ID128_TEXT_BYTES];
+
+	json_t *checkpoints = json_pack("{s:I, s:I, s:o, s:o, s:o}", "completed",
+			(json_int_t)c->checkpoints_completed, "failed",
+			(json_int_t)c->checkpoints_failed, "p50_ms",
+			ms_or_null(c->checkpoint_p50_ms), "p99_ms",
+			ms_or_null(c->checkpoint_p99_ms), "last_ms",
+			ms_or_null(c->checkpoint_last_ms));
+	id128_print(s->id.id, id);
+	rest_answer(call, 200,
+			json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:b, s:o}",
+					"state", s->state, "job_id", id, "name", rest_text(s->name),
+					"records_in", (json_int_t)c->records_in, "records_out",
+					(json_int_t)c->records_out, "unparsed",
+					s->counters.unparsed, "counters", s->counters.by_uid,
+					"checkpoints", checkpoints, "restarts", (int)c->restarts,
+					"failure", s->failure, "refused", s->is_refused, "tasks",
+					s->tasks));
+}
+
+/* Counters of a record are named UID.COUNTER, and a uid has no dot. */
+static void add_kept(struct counters *c, const Weir__NamedCount *kept)
+{
+	const char *dot = strchr(kept->name, '.');
+	char uid[UID_BYTES_MAX];
+
+	if (dot == NULL || (size_t)(dot - kept->name) >= sizeof(uid))
+		return;
+	snprintf(uid, sizeof(uid), "%.*s", (int)(dot - kept->name), kept->name);
+	add_counter(c, uid, dot + 1, kept->value);
+}
+
+const char *rest_end_name(const struct ended_job *e)
+{
+	switch (e->record->end) {
+	case WEIR__JOB_END__ENDED_FINISHED:
+		return job_status_name(JOB_STATUS_FINISHED);
+	case WEIR__JOB_END__ENDED_CANCELED:
+		return job_status_name(JOB_STATUS_CANCELED);
+	default:
+		return job_status_name(JOB_STATUS_FAILED);
+	}
+}
+
+static void answer_ended(struct rest_call *call)
+{
+	const Weir__JobRecord *r = call->ended->record;
+	bool has_failed = r->end == WEIR__JOB_END__ENDED_FAILED;
+	struct rest_states none = {0};
+	struct summary s = {
+			.id = call->ended->id,
+			.state = rest_end_name(call->ended),
+			.name = r->name,
+			.counts = {r->records_in, r->records_out, r->checkpoints_completed,
+					r->checkpoints_failed, r->restarts, -1, -1, -1},
+			.counters = {json_object(), json_object()},
+			.failure = has_failed ? rest_text(r->failure) : json_null(),
+			.tasks = rest_states_lower(&none),
+			.is_refused = r->refused,
+	};
+
+	for (size_t i = 0; i < r->n_counters; i++)
+		add_kept(&s.counters, r->counters[i]);
+	answer(call, &s);
+}
+
 void rest_get_summary(struct rest_call *call)
 {
 	const struct job_master *jm = call->job;
-	struct counters counters = {json_object(), json_object()};
-	struct rest_states states = rest_count_job(jm);
-	struct job_counts c = job_master_counts(jm);
 
-	job_master_visit_counters(jm, add_counter, &counters);
-	json_t *checkpoints = json_pack("{s:I, s:I, s:o, s:o, s:o}", "completed",
-			(json_int_t)c.checkpoints_completed, "failed",
-			(json_int_t)c.checkpoints_failed, "p50_ms",
-			ms_or_null(c.checkpoint_p50_ms), "p99_ms", ms_or_null(c.checkpoint_p99_ms),
-			"last_ms", ms_or_null(c.checkpoint_last_ms));
-	rest_answer(call, 200,
-			json_pack("{s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:b, s:o}",
-					"state", job_status_name(job_master_status(jm)), "job_id",
-					rest_job_id(jm), "name", rest_text(job_master_name(jm)),
-					"records_in", (json_int_t)c.records_in, "records_out",
-					(json_int_t)c.records_out, "unparsed", counters.unparsed,
-					"counters", counters.by_uid, "checkpoints", checkpoints,
-					"restarts", (int)c.restarts, "failure", failure_of(jm),
-					"refused", job_master_is_restore_refused(jm), "tasks",
-					rest_states_lower(&states)));
+	if (jm == NULL) {
+		answer_ended(call);
+		return;
+	}
+	struct rest_states states = rest_count_job(jm);
+	struct summary s = {
+			.id = job_master_id(jm),
+			.state = job_status_name(job_master_status(jm)),
+			.name = job_master_name(jm),
+			.counts = job_master_counts(jm),
+			.counters = {json_object(), json_object()},
+			.failure = failure_of(jm),
+			.tasks = rest_states_lower(&states),
+			.is_refused = job_master_is_restore_refused(jm),
+	};
+
+	job_master_visit_counters(jm, add_counter, &s.counters);
+	answer(call, &s);
 }
 
 static json_t *row(const struct job_master *jm, uint32_t place, uint32_t index)

@@ -1,0 +1,236 @@
+#include "control/coordinator/coordinator.h"
+#include "control/net/http_client.h"
+#include "control/net/http_server.h"
+#include "control/net/loop.h"
+#include "control/rest/rest.h"
+#include "tests/support/rest_world.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(rest_jobs, .init = rest_world_init, .fini = rest_world_fini);
+
+/* ---- submitting ---- */
+
+Test(rest_jobs, accepts_the_same_job_twice_and_another_of_its_name_once)
+{
+	rest_submit();
+	rest_submit();
+	json_t *json = rest_ask("GET", "/jobs", NULL, 200);
+	cr_assert_eq(json_array_size(json_object_get(json, "jobs")), 1);
+	json_decref(json);
+	char *other = rest_submission(rest_world_job, "generator.keys=513");
+	rest_refused("POST", "/jobs", other, 409, "paced is here already");
+	free(other);
+}
+
+Test(rest_jobs, says_what_is_wrong_with_a_job_file)
+{
+	char *body = rest_submission("name: paced\nvertices: 3\n", "a.b=1");
+
+	rest_refused("POST", "/jobs", body, 400, "paced.yaml:2:");
+	free(body);
+	body = rest_submission(rest_world_job, "nobody.keys=1");
+	rest_refused("POST", "/jobs", body, 400, "nobody");
+	free(body);
+}
+
+Test(rest_jobs, refuses_a_body_that_is_not_what_it_expects)
+{
+	static const struct {
+		const char *body, *part;
+	} rows[] = {
+			{"", "text of a job file"},
+			{"[1]", "must be a JSON object"},
+			{"{\"job\": 1}", "\"job\": expected a string"},
+			{"{\"job\": \"a\", \"job\": \"b\"}", "no JSON"},
+			{"{\"job\": \"a\\u0000b\"}", "no JSON"},
+			{"{\"job\": \"\xff\"}", "no JSON"},
+			{"{\"job\": \"a\"", "line 1"},
+			{"{\"job\": \"a\", \"jobs\": 1}", "\"jobs\" is unknown"},
+			{"{\"job\": \"a\", \"sets\": \"b\"}", "\"sets\": expected an array"},
+			{"{\"job\": \"a\", \"sets\": [1]}", "\"sets\": expected a string"},
+			{"{\"job\": \"a\", \"restore\": \"\"}", "\"restore\""},
+			{"{\"job\": \"a\", \"plugin_dir\": \"lib\"}", "absolute path"},
+			{"{\"job\": \"a\", \"allow_rewind\": 1}", "true or false"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		rest_refused("POST", "/jobs", rows[i].body, 400, rows[i].part);
+	char *deep = malloc(100001);
+	cr_assert_not_null(deep);
+	memset(deep, '[', 100000);
+	deep[100000] = 0;
+	rest_refused("POST", "/jobs", deep, 400, "no JSON");
+	free(deep);
+}
+
+/* ---- paths ---- */
+
+Test(rest_jobs, refuses_a_path_it_does_not_know)
+{
+	char path[2048] = "/jobs/";
+
+	rest_refused("GET", "/", NULL, 404, "Unable to load");
+	rest_refused("HEAD", "/v1", NULL, 404, "Unable to load");
+	rest_refused("GET", "/jobs/a/b/c/d/e/f/g/h/i", NULL, 404, "Unable to load");
+	rest_refused("GET", "/jobs/zzz", NULL, 400, "(jobid) from value \"zzz\"");
+	rest_refused("GET", "/jobs/0123456789abcdef0123456789abcdef", NULL, 404, "not found");
+	rest_refused("PATCH", "/jobs", NULL, 405, "PATCH");
+	memset(path + 6, 'x', 240);
+	rest_refused("GET", path, NULL, 400, "jobid");
+}
+
+Test(rest_jobs, finds_nothing_under_a_part_that_is_too_long)
+{
+	struct http_response response = {0};
+	char path[2048] = "/jobs/";
+
+	memset(path + 6, 'x', 2000);
+	rest_handle(rest_world.coordinator, &(struct http_request){"GET", path, "", "", 0},
+			&response);
+	cr_assert_eq(response.status, 404);
+	free(response.body);
+}
+
+Test(rest_jobs, shows_bytes_that_are_no_text)
+{
+	rest_refused("GET", "/jobs/\xff\xfe", NULL, 400, "value \"\?\?\"");
+}
+
+/* ---- a job's end, and what a run is judged by ---- */
+
+Test(rest_jobs, sums_up_a_job)
+{
+	rest_submit();
+	json_t *json = rest_ask("GET", "/jobs/paced/summary", NULL, 200);
+	const json_t *checkpoints = json_object_get(json, "checkpoints");
+	const json_t *counters = json_object_get(json, "counters");
+
+	cr_assert_str_eq(rest_text_at(json, "name"), "paced");
+	cr_assert_eq(json_integer_value(json_object_get(json, "records_in")), 0);
+	cr_assert(json_is_integer(json_object_get(json_object_get(counters, "digest"),
+			"records_in")));
+	cr_assert(json_is_object(json_object_get(json, "unparsed")));
+	cr_assert(json_is_null(json_object_get(checkpoints, "p50_ms")));
+	cr_assert(json_is_null(json_object_get(json, "failure")));
+	cr_assert(json_is_false(json_object_get(json, "refused")));
+	cr_assert_eq(json_integer_value(json_object_get(json_object_get(json, "tasks"), "total")),
+			4);
+	json_decref(json);
+}
+
+Test(rest_jobs, has_the_numbers_of_each_subtask)
+{
+	rest_submit();
+	json_t *rows = rest_ask("GET", "/jobs/paced/numbers", NULL, 200);
+	const json_t *last = json_array_get(rows, 3);
+
+	cr_assert_eq(json_array_size(rows), 4);
+	cr_assert_str_eq(rest_text_at(last, "vertex"), "counting");
+	cr_assert_eq(json_integer_value(json_object_get(last, "subtask")), 1);
+	cr_assert_eq(json_integer_value(json_object_get(last, "read_at_ns")), 0);
+	json_decref(rows);
+}
+
+static void cancel(void)
+{
+	json_decref(rest_ask("PATCH", "/jobs/paced?mode=cancel", NULL, 202));
+	for (int i = 0; i < 500; i++) {
+		json_t *json = rest_ask("GET", "/jobs/paced/status", NULL, 200);
+		bool is_over = strcmp(rest_text_at(json, "status"), "CANCELED") == 0;
+
+		json_decref(json);
+		if (is_over)
+			return;
+		loop_turn(rest_world.loop, 10000000);
+	}
+	cr_assert_fail("the job is not cancelled");
+}
+
+Test(rest_jobs, cancels_a_job_that_has_not_begun_and_keeps_it_to_be_seen)
+{
+	rest_submit();
+	rest_refused("PATCH", "/jobs/paced?mode=stop", NULL, 400, "expected cancel");
+	rest_refused("POST", "/jobs/paced/stop", "{\"targetDirectory\": \"/x\"}", 400,
+			"savepoints");
+	cancel();
+	json_t *json = rest_ask("GET", "/overview", NULL, 200);
+	cr_assert_eq(json_integer_value(json_object_get(json, "jobs-cancelled")), 1);
+	json_decref(json);
+	json_decref(rest_ask("PATCH", "/jobs/paced", NULL, 202));
+	rest_refused("PATCH", "/jobs/paced/checkpoints?periodic=off", NULL, 409, "CANCELED");
+}
+
+static void restart_coordinator(void)
+{
+	rest_world_close();
+	rest_world_open();
+	coordinator_recover(rest_world.coordinator, "all");
+}
+
+Test(rest_jobs, knows_a_job_that_ended_under_an_earlier_coordinator)
+{
+	rest_submit();
+	cancel();
+	restart_coordinator();
+	json_t *json = rest_ask("GET", "/jobs/paced/summary", NULL, 200);
+	const json_t *counters = json_object_get(json, "counters");
+	cr_assert_str_eq(rest_text_at(json, "state"), "CANCELED");
+	cr_assert_str_eq(rest_text_at(json, "name"), "paced");
+	cr_assert(json_is_integer(json_object_get(json_object_get(counters, "digest"),
+			"digest_sum")));
+	json_decref(json);
+	rest_as_flink("GET_jobs_overview", "/jobs/overview");
+	rest_as_flink("GET_jobs_JOB_status", "/jobs/paced/status");
+	rest_refused("GET", "/jobs/paced/checkpoints", NULL, 404, "earlier coordinator");
+	rest_submit();
+	json = rest_ask("GET", "/jobs", NULL, 200);
+	cr_assert_eq(json_array_size(json_object_get(json, "jobs")), 1);
+	json_decref(json);
+}
+
+Test(rest_jobs, accepts_no_job_that_it_could_forget)
+{
+	rest_submit();
+	restart_coordinator();
+	json_t *json = rest_ask("GET", "/jobs/paced/summary", NULL, 200);
+	cr_assert_str_eq(rest_text_at(json, "state"), "INITIALIZING");
+	cr_assert_eq(json_integer_value(json_object_get(json, "restarts")), 0);
+	json_decref(json);
+}
+
+/* ---- over a socket ---- */
+
+static void *run_loop(void *context)
+{
+	loop_run(context);
+	return NULL;
+}
+
+Test(rest_jobs, answers_over_http)
+{
+	const uint16_t any[2] = {0, 0};
+	struct http_server *server;
+	struct http_answer answer;
+	pthread_t thread;
+
+	rest_submit();
+	cr_assert_eq(http_server_create(&server, rest_world.loop, "127.0.0.1", any, rest_handle,
+				     rest_world.coordinator),
+			0);
+	cr_assert_eq(pthread_create(&thread, NULL, run_loop, rest_world.loop), 0);
+	cr_assert_eq(http_client_call(&(struct http_call){"127.0.0.1", http_server_port(server),
+						"GET", "/v1/jobs/paced/summary", NULL, 2000000000},
+				     &answer),
+			0);
+	cr_assert_eq(answer.status, 200);
+	cr_assert_not_null(strstr(answer.body, "\"name\":\"paced\""));
+	free(answer.body);
+	loop_stop_mt(rest_world.loop);
+	pthread_join(thread, NULL);
+	http_server_destroy(server);
+}
