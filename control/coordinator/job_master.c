@@ -20,7 +20,7 @@ struct moment job_now(void)
 
 /* ---- create ---- */
 
-static Weir__JobRecord *copy_record(const Weir__JobRecord *from)
+Weir__JobRecord *job_copy_record(const Weir__JobRecord *from)
 {
 	size_t bytes = weir__job_record__get_packed_size(from);
 	uint8_t *packed = malloc(bytes + 1);
@@ -174,7 +174,7 @@ static int create(struct job_master **out, const struct job_services *services,
 	jm->member = MEMBER_NONE;
 	jm->run = prng_seed_from_os();
 	prng_seed(&jm->prng, jm->run);
-	jm->record = copy_record(record);
+	jm->record = job_copy_record(record);
 	int rc = jm->record == NULL ? -ENOMEM : read_spec(jm, error);
 	if (rc == 0)
 		rc = keep_name(jm);
@@ -400,7 +400,7 @@ void job_write_record(struct job_master *jm, void (*done)(struct job_master *jm,
 	struct record_work *w = calloc(1, sizeof(*w));
 
 	CHECK(w != NULL);
-	*w = (struct record_work){jm, copy_record(jm->record), done, 0};
+	*w = (struct record_work){jm, job_copy_record(jm->record), done, 0};
 	CHECK(w->record != NULL);
 	job_post(jm, write_record, on_record_written, w);
 }

@@ -116,6 +116,8 @@ struct execution *job_find_execution(struct job_master *jm, struct attempt_id at
 void job_set_execution(struct job_master *jm, struct execution *e, enum execution_state next);
 /* Posts to the I/O thread; until `done` has run the job is busy. */
 void job_post(struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context);
+/* NULL: out of memory. */
+Weir__JobRecord *job_copy_record(const Weir__JobRecord *from);
 /* Writes the job's record in the background; `done` may be NULL.  A failure is logged. */
 void job_write_record(struct job_master *jm, void (*done)(struct job_master *jm, int status));
 

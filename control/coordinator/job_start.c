@@ -21,6 +21,7 @@ enum { READ_BYTES = 65536 };
 struct start_work {
 	struct job_master *jm;
 	uint64_t generation;
+	Weir__JobRecord *record; /* a copy: the job goes on with its own */
 	int status;
 	bool is_refused; /* what it should begin from cannot be read */
 	char text[JOB_TEXT_BYTES];
@@ -137,7 +138,7 @@ static void refuse(struct start_work *w, int status, const char *text, bool has_
 	w->status = status;
 	w->is_refused = true;
 	snprintf(w->text, sizeof(w->text), "%.1200s%s", text,
-			has_older && !w->jm->record->allow_rewind
+			has_older && !w->record->allow_rewind
 					? "; output after it may be published, so it is not passed "
 					  "over: --allow-rewind goes back to the checkpoint before "
 					  "it"
@@ -172,7 +173,7 @@ static void find_latest(struct start_work *w)
 		if (rc == 0) {
 			if (why[0] != 0)
 				rewind_to(w, entries[i].id, why);
-		} else if (!w->jm->record->allow_rewind) {
+		} else if (!w->record->allow_rewind) {
 			refuse(w, rc, text, true);
 		} else if (why[0] == 0) {
 			snprintf(why, sizeof(why), "%s", text);
@@ -188,7 +189,7 @@ static void find_latest(struct start_work *w)
 
 static void find_asked_for(struct start_work *w)
 {
-	const char *restore = w->jm->record->restore;
+	const char *restore = w->record->restore;
 	char text[METADATA_TEXT_BYTES];
 
 	if (restore[0] == 0 || strcmp(restore, "none") == 0)
@@ -239,7 +240,7 @@ static void take_list(struct start_work *w)
 			metadata_free(m);
 			break;
 		}
-		if (!w->jm->record->allow_rewind || good == 1) {
+		if (!w->record->allow_rewind || good == 1) {
 			refuse(w, rc, text, good > 1);
 			break;
 		}
@@ -277,8 +278,7 @@ static void clear_list(struct start_work *w)
 {
 	w->status = ha_store_clear_completed(w->jm->services.ha, w->jm->spec->id);
 	if (w->status == 0)
-		w->status = ha_store_write_job(
-				w->jm->services.ha, w->jm->spec->id, w->jm->record);
+		w->status = ha_store_write_job(w->jm->services.ha, w->jm->spec->id, w->record);
 }
 
 static void find_start(void *context)
@@ -312,6 +312,7 @@ static void free_start(struct start_work *w)
 		completed_checkpoint_destroy(w->entries[i]);
 	free(w->entries);
 	completed_checkpoint_destroy(w->snapshot);
+	weir__job_record__free_unpacked(w->record, NULL);
 	free(w);
 }
 
@@ -376,5 +377,7 @@ void job_begin(struct job_master *jm)
 	CHECK(w != NULL);
 	w->jm = jm;
 	w->generation = jm->generation;
+	w->record = job_copy_record(jm->record);
+	CHECK(w->record != NULL);
 	job_post(jm, find_start, on_found, w);
 }
