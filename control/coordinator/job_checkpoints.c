@@ -232,7 +232,12 @@ static void notify_aborted(struct job_master *jm, const struct checkpoint_decisi
 
 static void request_done(struct job_master *jm, const struct checkpoint_decision *d)
 {
-	if (!d->is_success && !d->is_periodic)
+	/* No news: a periodic one that never began, and what the end of a run cut off. */
+	bool is_quiet = (d->is_periodic && checkpoint_failure_reason_is_preflight(d->reason)) ||
+			d->reason == REASON_COORDINATOR_SUSPEND ||
+			d->reason == REASON_COORDINATOR_SHUTDOWN;
+
+	if (!d->is_success && !is_quiet)
 		log_warn("job_master", "job %s: checkpoint %" PRId64 " failed: %s: %s",
 				jm->spec->name, d->checkpoint_id,
 				checkpoint_failure_reason_name(d->reason),

@@ -1,0 +1,507 @@
+#include "control/config/config.h"
+#include "control/coordinator/checkpoint_stats.h"
+#include "control/coordinator/coordinator.h"
+#include "control/coordinator/ha_store.h"
+#include "control/coordinator/resource_manager.h"
+#include "control/net/loop.h"
+#include "tests/support/fake_task_manager.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One coordinator on a directory of its own, and TaskManagers that only pretend. */
+
+static const char counting[] =
+		"name: counting\n"
+		"config: {execution.checkpointing.interval: 5 ms}\n"
+		"vertices:\n"
+		"  - {uid: make, parallelism: 1, operators: [{uid: g, type: generator, records: 0}]}\n"
+		"  - uid: count\n"
+		"    parallelism: 2\n"
+		"    operators: [{uid: c, type: keyed-count}, {uid: d, type: digest-sink}]\n"
+		"edges: [{from: make, to: count, partition: hash}]\n";
+
+static char directory[] = "/tmp/weir-job-XXXXXX";
+static struct config *config;
+static struct loop *loop;
+static struct coordinator *coordinator;
+static struct fake_task_manager *tm;
+static struct job_master *job;
+
+static void set(const char *format, const char *value)
+{
+	struct config_error error;
+	char text[256];
+
+	snprintf(text, sizeof(text), format, value);
+	cr_assert_eq(config_set_option(config, text, &error), 0, "%s", error.text);
+}
+
+static void start_coordinator(void)
+{
+	char text[COORDINATOR_TEXT_BYTES];
+
+	cr_assert_eq(loop_create(&loop), 0);
+	cr_assert_eq(coordinator_create(&coordinator, loop, config, text), 0, "%s", text);
+}
+
+static void end_coordinator(void)
+{
+	fake_task_manager_destroy(tm);
+	tm = NULL;
+	coordinator_destroy(coordinator);
+	loop_destroy(loop);
+}
+
+static void init(void)
+{
+	cr_assert_not_null(mkdtemp(directory));
+	cr_assert_eq(config_create(&config), 0);
+	set("high-availability.storageDir=%s/ha", directory);
+	set("execution.checkpointing.dir=%s/checkpoints", directory);
+	set("jobmanager.rpc.port=%s", "0");
+	set("heartbeat.timeout=%s", "300 ms");
+	set("restart-strategy.exponential-delay.initial-backoff=%s", "1 ms");
+	set("restart-strategy.exponential-delay.max-backoff=%s", "1 ms");
+	start_coordinator();
+}
+
+static void fini(void)
+{
+	char command[128];
+
+	end_coordinator();
+	config_destroy(config);
+	snprintf(command, sizeof(command), "rm -r %s", directory);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(job_master, .init = init, .fini = fini);
+
+/* ---- helpers ---- */
+
+#define WAIT_UNTIL(condition)                                                                      \
+	do {                                                                                       \
+		for (int round_ = 0; round_ < 3000 && !(condition); round_++)                      \
+			loop_turn(loop, 2000000);                                                  \
+		cr_assert(condition, "waited in vain");                                            \
+	} while (0)
+
+static struct fake_task_manager *join(const char *id)
+{
+	struct fake_task_manager *f;
+
+	fake_task_manager_create(
+			&f, loop, coordinator_port(coordinator), id, MESSAGE_PROTOCOL_VERSION);
+	fake_task_manager_behaviour(f)->vertex_uids[0] = "make";
+	fake_task_manager_behaviour(f)->vertex_uids[1] = "count";
+	return f;
+}
+
+static const struct fake_record *record(void)
+{
+	return fake_task_manager_record(tm);
+}
+
+static int try_submit(const char *text, const char *restore, bool allow_rewind)
+{
+	struct config_error error;
+	struct job_id id;
+	int rc = coordinator_submit(coordinator,
+			&(struct job_submission){.file_name = "job.yaml", .file_text = text,
+					.plugin_dir = "/", .restore = restore,
+					.allow_rewind = allow_rewind},
+			&id, &error);
+
+	job = rc == 0 ? coordinator_find_job(coordinator, id) : NULL;
+	return rc;
+}
+
+static void submit(const char *text, const char *restore)
+{
+	cr_assert_eq(try_submit(text, restore, false), 0);
+}
+
+static bool is_in(enum job_status status)
+{
+	return job_master_status(job) == status;
+}
+
+/* A running job whose newest checkpoint is at least `id`. */
+static void run_to(int64_t id)
+{
+	tm = join("tm-1");
+	submit(counting, "none");
+	WAIT_UNTIL(record()->confirmed_id >= id);
+}
+
+static uint32_t count_checkpoints(void)
+{
+	char pattern[128];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/checkpoints/*/chk-*/_metadata", directory);
+	uint32_t count = glob(pattern, 0, NULL, &found) == 0 ? (uint32_t)found.gl_pathc : 0;
+	globfree(&found);
+	return count;
+}
+
+static void newest_metadata(char path[256])
+{
+	char pattern[128];
+	glob_t found;
+	long best = 0;
+
+	snprintf(pattern, sizeof(pattern), "%s/checkpoints/*/chk-*/_metadata", directory);
+	cr_assert_eq(glob(pattern, 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		long id = atol(strstr(found.gl_pathv[i], "chk-") + 4);
+
+		if (id > best)
+			snprintf(path, 256, "%s", found.gl_pathv[i]);
+		best = id > best ? id : best;
+	}
+	globfree(&found);
+}
+
+static void tear(const char *path)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(truncate(path, st.st_size - 1), 0);
+}
+
+/* ---- the way of a job ---- */
+
+Test(job_master, waits_for_a_task_manager_and_then_runs_on_it)
+{
+	submit(counting, "none");
+	WAIT_UNTIL(is_in(JOB_STATUS_CREATED));
+	tm = join("tm-1");
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING));
+	WAIT_UNTIL(record()->deploy_count == 1);
+	cr_assert_eq(record()->task_count, 3);
+	cr_assert_eq(record()->restored_id, 0);
+}
+
+Test(job_master, takes_checkpoints_and_confirms_them)
+{
+	run_to(3);
+	cr_assert_not(record()->was_release);
+	cr_assert_geq(count_checkpoints(), 1);
+	cr_assert_leq(count_checkpoints(), 4, "three are retained, one may be on its way out");
+}
+
+Test(job_master, takes_one_more_checkpoint_when_all_data_is_in_and_then_lets_the_tasks_go)
+{
+	run_to(1);
+	fake_task_manager_end_of_data(tm);
+	WAIT_UNTIL(record()->was_release);
+	int64_t last = record()->confirmed_id;
+	cr_assert(is_in(JOB_STATUS_RUNNING), "not before the tasks have finished");
+	fake_task_manager_status_all(tm, WEIR__ATTEMPT_STATE__TASK_FINISHED);
+	WAIT_UNTIL(is_in(JOB_STATUS_FINISHED));
+	cr_assert_eq(record()->confirmed_id, last, "no checkpoint after the last one");
+	WAIT_UNTIL(!job_master_is_busy(job));
+	cr_assert_eq(count_checkpoints(), 0, "a finished job needs none");
+}
+
+Test(job_master, with_a_declined_checkpoint_goes_on_and_tells_the_tasks)
+{
+	run_to(2);
+	int64_t good = record()->confirmed_id;
+	fake_task_manager_behaviour(tm)->must_decline = true;
+	WAIT_UNTIL(record()->abort_count > 1);
+	cr_assert_gt(record()->aborted_id, good);
+	cr_assert_geq(record()->latest_id, good, "AB-3");
+	cr_assert(is_in(JOB_STATUS_RUNNING));
+	cr_assert_geq(job_master_counts(job).checkpoints_failed, 2);
+}
+
+/* ---- failures ---- */
+
+Test(job_master, gives_the_tasks_of_a_lost_task_manager_to_the_one_that_stands_by)
+{
+	run_to(2);
+	struct fake_task_manager *standby = join("tm-2");
+	const struct fake_record *other = fake_task_manager_record(standby);
+
+	WAIT_UNTIL(other->is_registered);
+	int64_t last = record()->confirmed_id;
+	struct attempt_id old = record()->tasks[0].attempt;
+	fake_task_manager_destroy(tm);
+	tm = standby;
+	WAIT_UNTIL(record()->deploy_count == 1 && is_in(JOB_STATUS_RUNNING));
+	cr_assert_geq(record()->restored_id, last);
+	cr_assert_gt(record()->tasks[0].state_bytes, 0);
+	cr_assert_not(id128_is_equal(record()->tasks[0].attempt.id, old.id));
+	cr_assert_eq(job_master_counts(job).restarts, 1);
+	int64_t restored = record()->restored_id;
+	WAIT_UNTIL(record()->confirmed_id > restored);
+}
+
+Test(job_master, gives_up_a_task_manager_that_falls_silent)
+{
+	run_to(1);
+	fake_task_manager_behaviour(tm)->must_keep_quiet = true;
+	fake_task_manager_behaviour(tm)->must_ignore = true;
+	WAIT_UNTIL(!record()->is_registered);
+	WAIT_UNTIL(is_in(JOB_STATUS_RESTARTING));
+	cr_assert_not_null(strstr(job_master_failure(job, 0)->text, "no heartbeat for"));
+}
+
+Test(job_master, cancels_the_others_and_starts_new_attempts_when_one_task_fails)
+{
+	run_to(1);
+	struct attempt_id old = record()->tasks[2].attempt;
+	fake_task_manager_status(tm, old, WEIR__ATTEMPT_STATE__TASK_FAILED, "out of luck");
+	WAIT_UNTIL(record()->deploy_count == 2 && is_in(JOB_STATUS_RUNNING));
+	cr_assert_eq(record()->cancel_count, 1);
+	cr_assert_str_eq(job_master_failure(job, 0)->text, "out of luck");
+	cr_assert_str_eq(job_master_failure(job, 0)->task, "count (2/2)");
+	cr_assert_str_eq(job_master_failure(job, 0)->task_manager, "tm-1");
+	/* A late word of the old attempt changes nothing. */
+	fake_task_manager_status(tm, old, WEIR__ATTEMPT_STATE__TASK_FAILED, "once more");
+	int64_t id = record()->confirmed_id;
+	WAIT_UNTIL(record()->confirmed_id > id + 1);
+	cr_assert(is_in(JOB_STATUS_RUNNING));
+	cr_assert_eq(record()->deploy_count, 2);
+}
+
+Test(job_master, fails_when_its_restarts_are_used_up)
+{
+	set("restart-strategy.type=%s", "none");
+	run_to(1);
+	fake_task_manager_status(tm, record()->tasks[0].attempt,
+			WEIR__ATTEMPT_STATE__TASK_FAILED, "out of luck");
+	WAIT_UNTIL(is_in(JOB_STATUS_FAILED));
+	cr_assert_eq(record()->deploy_count, 1);
+	WAIT_UNTIL(!job_master_is_busy(job));
+	cr_assert_gt(count_checkpoints(), 0, "they are kept, RETAIN_ON_CANCELLATION");
+}
+
+Test(job_master, that_does_not_fit_fails_at_once_with_the_reason)
+{
+	tm = join("tm-1");
+	fake_task_manager_behaviour(tm)->deploy_status = -ENOMEM;
+	submit(counting, "none");
+	WAIT_UNTIL(is_in(JOB_STATUS_FAILED));
+	cr_assert_eq(record()->deploy_count, 1);
+	cr_assert_str_eq(job_master_failure(job, 0)->text, "it does not fit");
+	cr_assert_not(job_master_is_restore_refused(job));
+}
+
+Test(job_master, refuses_the_same_job_twice_and_a_job_file_that_is_wrong)
+{
+	submit(counting, "none");
+	cr_assert_eq(try_submit(counting, "none", false), -EEXIST);
+	cr_assert_eq(try_submit("name: x\n", "none", false), -EINVAL);
+}
+
+/* ---- users ---- */
+
+Test(job_master, cancels_its_tasks_and_keeps_its_checkpoints_when_it_is_cancelled)
+{
+	run_to(1);
+	job_master_cancel(job);
+	WAIT_UNTIL(is_in(JOB_STATUS_CANCELED));
+	cr_assert_eq(record()->cancel_count, 1);
+	WAIT_UNTIL(!job_master_is_busy(job));
+	cr_assert_gt(count_checkpoints(), 0);
+}
+
+Test(job_master, takes_a_last_checkpoint_before_it_stops)
+{
+	set("execution.checkpointing.interval=%s", "10 min");
+	tm = join("tm-1");
+	submit(counting, "none");
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING));
+	job_master_stop(job);
+	WAIT_UNTIL(is_in(JOB_STATUS_CANCELED));
+	cr_assert_eq(record()->confirmed_id, 1);
+	cr_assert_eq(count_checkpoints(), 1);
+}
+
+Test(job_master, answers_a_checkpoint_request_once_however_often_it_is_repeated)
+{
+	struct checkpoint_answer answer = {0};
+	struct id128 id = {{7}};
+
+	set("execution.checkpointing.interval=%s", "10 min");
+	tm = join("tm-1");
+	submit(counting, "none");
+	cr_assert_eq(job_master_checkpoint(job, CHECKPOINT_CONFIGURED, &id), -EAGAIN);
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING) &&
+			job_master_execution(job, 1, 1)->state == EXECUTION_RUNNING);
+	cr_assert_eq(job_master_checkpoint(job, CHECKPOINT_CONFIGURED, &id), 0);
+	cr_assert_eq(job_master_checkpoint(job, CHECKPOINT_CONFIGURED, &id), 0);
+	WAIT_UNTIL(job_master_checkpoint_answer(job, id, &answer) && answer.is_done);
+	cr_assert(answer.is_success);
+	cr_assert_eq(answer.checkpoint_id, 1);
+	cr_assert_eq(record()->trigger_count, 1);
+	cr_assert_not(job_master_checkpoint_answer(job, (struct id128){{8}}, &answer));
+}
+
+/* ---- another coordinator ---- */
+
+Test(job_master, goes_on_under_another_coordinator_with_its_newest_checkpoint_and_higher_ids)
+{
+	run_to(3);
+	int64_t last = record()->confirmed_id;
+	end_coordinator();
+	start_coordinator();
+	coordinator_recover(coordinator, "all");
+	job = coordinator_job_at(coordinator, 0);
+	cr_assert_not_null(job);
+	cr_assert_str_eq(job_master_name(job), "counting");
+	tm = join("tm-1");
+	WAIT_UNTIL(record()->deploy_count == 1);
+	cr_assert_geq(record()->restored_id, last);
+	int64_t restored = record()->restored_id;
+	WAIT_UNTIL(record()->confirmed_id > restored);
+	struct job_counts c = job_master_counts(job);
+	cr_assert_eq(c.restarts, 1);
+	cr_assert_gt(c.checkpoints_completed, (uint64_t)last, "those of the first one count");
+}
+
+Test(job_master, that_has_ended_is_not_taken_up_by_another_coordinator)
+{
+	run_to(1);
+	job_master_cancel(job);
+	WAIT_UNTIL(is_in(JOB_STATUS_CANCELED));
+	end_coordinator();
+	start_coordinator();
+	coordinator_recover(coordinator, "all");
+	cr_assert_null(coordinator_job_at(coordinator, 0));
+}
+
+/* ---- restores ---- */
+
+static void run_and_cancel(int64_t id)
+{
+	run_to(id);
+	job_master_cancel(job);
+	WAIT_UNTIL(is_in(JOB_STATUS_CANCELED) && !job_master_is_busy(job));
+}
+
+Test(job_master, begins_from_the_latest_checkpoint_of_its_name)
+{
+	run_and_cancel(2);
+	int64_t last = record()->confirmed_id;
+	submit(counting, "latest");
+	WAIT_UNTIL(record()->deploy_count == 2);
+	cr_assert_geq(record()->restored_id, last);
+	int64_t restored = record()->restored_id;
+	WAIT_UNTIL(record()->confirmed_id > restored);
+}
+
+Test(job_master, refuses_to_pass_over_an_unreadable_checkpoint_unless_it_may_rewind)
+{
+	char path[256];
+
+	run_and_cancel(3);
+	newest_metadata(path);
+	int64_t torn = atol(strstr(path, "chk-") + 4);
+	tear(path);
+	submit(counting, "latest");
+	WAIT_UNTIL(is_in(JOB_STATUS_FAILED));
+	cr_assert(job_master_is_restore_refused(job));
+	cr_assert_not_null(strstr(job_master_failure(job, 0)->text, path));
+	cr_assert_eq(record()->deploy_count, 1);
+	WAIT_UNTIL(!job_master_is_busy(job));
+	cr_assert_eq(try_submit(counting, "latest", true), 0);
+	WAIT_UNTIL(record()->deploy_count == 2);
+	cr_assert_lt(record()->restored_id, torn);
+	cr_assert_gt(record()->restored_id, 0);
+	WAIT_UNTIL(record()->confirmed_id > torn);
+}
+
+Test(job_master, refuses_a_checkpoint_of_another_parallelism_naming_the_vertex)
+{
+	char *other = strdup(counting);
+
+	run_and_cancel(2);
+	memcpy(strstr(other, "parallelism: 2"), "parallelism: 4", 14);
+	submit(other, "latest");
+	WAIT_UNTIL(is_in(JOB_STATUS_FAILED));
+	cr_assert(job_master_is_restore_refused(job));
+	cr_assert_not_null(strstr(job_master_failure(job, 0)->text, "vertex count ran with"));
+	free(other);
+}
+
+Test(job_master, never_uses_an_id_again_that_stands_in_its_directory)
+{
+	run_and_cancel(3);
+	int64_t last = record()->confirmed_id;
+	submit(counting, "none");
+	WAIT_UNTIL(record()->deploy_count == 2 && record()->confirmed_id > last);
+	cr_assert_eq(record()->restored_id, 0);
+}
+
+/* ---- files ---- */
+
+Test(job_master, hands_the_files_of_a_source_out_and_keeps_the_rest_in_the_checkpoint)
+{
+	char text[1024], path[128];
+
+	for (char c = 'a'; c <= 'b'; c++) {
+		snprintf(path, sizeof(path), "%s/%c.pcap", directory, c);
+		close(open(path, O_CREAT | O_WRONLY, 0644));
+	}
+	snprintf(text, sizeof(text),
+			"name: files\n"
+			"vertices:\n"
+			"  - uid: v\n"
+			"    operators: [{uid: s, type: pcap-source, path: '%s/*.pcap'},"
+			" {uid: p, type: flow-parse}, {uid: w, type: flow-window},"
+			" {uid: d, type: file-sink, path: '%s/out', format: flow-csv}]\n"
+			"config: {execution.checkpointing.interval: 5 ms}\n"
+			"edges: []\n",
+			directory, directory);
+	tm = join("tm-1");
+	fake_task_manager_behaviour(tm)->vertex_uids[0] = "v";
+	submit(text, "none");
+	WAIT_UNTIL(record()->deploy_count == 1);
+	fake_task_manager_request_file(tm, 0);
+	WAIT_UNTIL(strstr(record()->event, "/a.pcap") != NULL);
+	int64_t id = record()->confirmed_id;
+	WAIT_UNTIL(record()->confirmed_id > id + 1);
+	/* A failure: the second file is still to be had, the first is the task's. */
+	fake_task_manager_status(tm, record()->tasks[0].attempt,
+			WEIR__ATTEMPT_STATE__TASK_FAILED, "out of luck");
+	WAIT_UNTIL(record()->deploy_count == 2);
+	fake_task_manager_request_file(tm, 0);
+	WAIT_UNTIL(strstr(record()->event, "/b.pcap") != NULL);
+	fake_task_manager_request_file(tm, 0);
+	WAIT_UNTIL(strcmp(record()->event, "NO-MORE") == 0);
+}
+
+/* ---- registration ---- */
+
+Test(job_master, has_no_use_for_a_task_manager_of_another_protocol)
+{
+	fake_task_manager_create(&tm, loop, coordinator_port(coordinator), "tm-1",
+			MESSAGE_PROTOCOL_VERSION + 1);
+	WAIT_UNTIL(record()->refusal[0] != 0);
+	cr_assert_not_null(strstr(record()->refusal, "another version of the protocol"));
+	cr_assert_eq(resource_manager_count(coordinator_resources(coordinator)), 0);
+}
+
+Test(job_master, takes_a_task_manager_that_registers_again_in_place_of_the_old)
+{
+	tm = join("tm-1");
+	WAIT_UNTIL(record()->is_registered);
+	struct fake_task_manager *again = join("tm-1");
+	WAIT_UNTIL(fake_task_manager_record(again)->is_registered && !record()->is_registered);
+	cr_assert_eq(resource_manager_count(coordinator_resources(coordinator)), 1);
+	fake_task_manager_destroy(tm);
+	tm = again;
+}
