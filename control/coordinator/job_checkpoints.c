@@ -96,8 +96,8 @@ static int add_operator_coordinators(struct job_master *jm, struct config_error 
 				continue;
 			if (strcmp(op->table->coordinator, "files") != 0 || path_of(op) == NULL) {
 				snprintf(error->text, sizeof(error->text),
-						"operator %s asks for a coordinator of kind \"%s\"; "
-						"there is \"files\", for one with a path",
+						"operator %s asks for a coordinator of kind "
+						"\"%s\"; there is \"files\", for one with a path",
 						op->uid, op->table->coordinator);
 				return -EINVAL;
 			}
@@ -332,6 +332,16 @@ static void carry_out(struct job_master *jm, const struct checkpoint_decision *d
 	}
 }
 
+void job_stop_checkpoints(struct job_master *jm, bool is_wanted)
+{
+	const struct checkpoint_stats *s = checkpoint_coordinator_stats(jm->checkpoints);
+	uint64_t before = checkpoint_stats_counts(s).failed;
+
+	checkpoint_coordinator_stop(jm->checkpoints, job_now());
+	if (is_wanted)
+		jm->failed_wanted += checkpoint_stats_counts(s).failed - before;
+}
+
 static void set_timer(struct job_master *jm)
 {
 	uint64_t at_ns = checkpoint_coordinator_next_timer(jm->checkpoints);
@@ -353,7 +363,7 @@ void job_pump(struct job_master *jm)
 	while (checkpoint_coordinator_next_decision(jm->checkpoints, &d))
 		carry_out(jm, &d);
 	if (jm->is_released && checkpoint_coordinator_is_scheduling(jm->checkpoints)) {
-		checkpoint_coordinator_stop(jm->checkpoints, job_now());
+		job_stop_checkpoints(jm, true);
 		while (checkpoint_coordinator_next_decision(jm->checkpoints, &d))
 			carry_out(jm, &d);
 	}

@@ -98,7 +98,7 @@ struct job_counts job_master_counts(const struct job_master *jm)
 			checkpoint_coordinator_stats(jm->checkpoints));
 	struct job_counts c = {
 			.checkpoints_completed = jm->completed_before + k.completed,
-			.checkpoints_failed = jm->failed_before + k.failed,
+			.checkpoints_failed = jm->failed_before + k.failed - jm->failed_wanted,
 			.restarts = jm->record->restarts,
 	};
 

@@ -293,7 +293,8 @@ void job_enter(struct job_master *jm, enum job_status next)
 	if (next == JOB_STATUS_RUNNING)
 		jm->is_released = false;
 	else
-		checkpoint_coordinator_stop(jm->checkpoints, job_now());
+		job_stop_checkpoints(jm, next == JOB_STATUS_CANCELLING ||
+						 next == JOB_STATUS_FINISHED);
 	job_pump(jm);
 }
 

@@ -91,6 +91,7 @@ struct job_master {
 	struct job_request requests[JOB_REQUESTS_MAX];
 	uint32_t request_next;
 	uint64_t completed_before, failed_before; /* under earlier coordinators */
+	uint64_t failed_wanted;                   /* of those that failed: by a stop, see there */
 	uint32_t recent_count;
 	int32_t recent_ms[JOB_RECENT_MAX]; /* a ring, by completed count */
 
@@ -128,6 +129,14 @@ void job_begin(struct job_master *jm);
 /* What the master hook keeps with each checkpoint. */
 int job_make_hook_state(struct job_master *jm, struct config_error *error);
 
+/* ---- job_rewind.c ---- */
+
+/* Blocks.  Nothing that sinks committed may be above the checkpoint `id` at `location`, which the
+ * job goes on from: it is taken back when rewinding is allowed, else -EEXIST with its name.
+ * `is_older`: a newer checkpoint was passed over. */
+int job_rewind(struct job_master *jm, const char *location, int64_t id, bool is_older,
+		char text[JOB_TEXT_BYTES]);
+
 /* ---- job_deployment.c ---- */
 
 /* Deploys when it is time and there is a TaskManager; else it waits. */
@@ -155,6 +164,8 @@ void job_on_cancel_timer(void *context);
 /* ---- job_checkpoints.c ---- */
 
 int job_make_checkpoints(struct job_master *jm, struct config_error *error);
+/* CO-7.  `is_wanted`: nobody misses what is aborted by it, for the job has ended as it should. */
+void job_stop_checkpoints(struct job_master *jm, bool is_wanted);
 /* Carries out what the rules decided, and sets their timer. */
 void job_pump(struct job_master *jm);
 void job_on_checkpoint_timer(void *context);

@@ -145,11 +145,17 @@ static void refuse(struct start_work *w, int status, const char *text, bool has_
 					: "");
 }
 
-/* Output that was committed after `id` is not that of the job any more. */
-static void rewind_to(struct start_work *w, int64_t id, const char *why)
+/* The job goes on from there; `why` a newer one was passed over, or NULL. */
+static void take_up(struct start_work *w, const char *location, int64_t id, const char *why)
 {
-	log_warn("job_master", "job %s: goes back to checkpoint %" PRId64 ": %s", w->jm->spec->name,
-			id, why);
+	char text[JOB_TEXT_BYTES];
+
+	if (why != NULL)
+		log_warn("job_master", "job %s: goes back to checkpoint %" PRId64 ": %s",
+				w->jm->spec->name, id, why);
+	int rc = job_rewind(w->jm, location, id, why != NULL, text);
+	if (rc != 0)
+		refuse(w, rc, text, false);
 }
 
 /* The newest checkpoint of the job's directory. */
@@ -171,8 +177,7 @@ static void find_latest(struct start_work *w)
 		checkpoint_storage_location(w->jm->job_path, entries[i].id, location);
 		int rc = read_checkpoint(location, &w->snapshot, text);
 		if (rc == 0) {
-			if (why[0] != 0)
-				rewind_to(w, entries[i].id, why);
+			take_up(w, location, entries[i].id, why[0] == 0 ? NULL : why);
 		} else if (!w->record->allow_rewind) {
 			refuse(w, rc, text, true);
 		} else if (why[0] == 0) {
@@ -201,6 +206,8 @@ static void find_asked_for(struct start_work *w)
 	int rc = read_checkpoint(restore, &w->snapshot, text);
 	if (rc != 0)
 		refuse(w, rc, text, false);
+	else
+		take_up(w, restore, w->snapshot->id, NULL);
 }
 
 /* ---- on the I/O thread: what another coordinator left ---- */
@@ -233,18 +240,21 @@ static void take_list(struct start_work *w)
 	if (count > 0)
 		take_history(w, records[count - 1]);
 	uint32_t good = count;
+	char why[METADATA_TEXT_BYTES] = "";
 	while (good > 0) {
 		int rc = metadata_read(&m, records[good - 1]->location, directory, text);
 
 		if (rc == 0) {
 			metadata_free(m);
+			take_up(w, records[good - 1]->location, records[good - 1]->id,
+					good == count ? NULL : why);
 			break;
 		}
 		if (!w->record->allow_rewind || good == 1) {
 			refuse(w, rc, text, good > 1);
 			break;
 		}
-		rewind_to(w, records[good - 2]->id, text);
+		snprintf(why, sizeof(why), "%s", text);
 		(void)ha_store_remove_completed(ha, w->jm->spec->id, records[good - 1]->id);
 		good--;
 	}
