@@ -92,11 +92,11 @@ class Run:
         with open(self.err_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def ends_with(self, status, seconds=60):
+    def ends_with(self, status, seconds=60, what=""):
         """Waits for the end with that exit status."""
         actual = self.wait(seconds)
         if actual != status:
-            raise Failed(f"exit status {actual}, expected {status}: {' '.join(self.words)}\n"
+            raise Failed(f"{what}exit status {actual}, expected {status}: {' '.join(self.words)}\n"
                          + self.stderr()[-3000:])
 
     def summary(self, status=DONE, seconds=60):
