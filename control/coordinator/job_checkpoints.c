@@ -243,6 +243,8 @@ static void request_done(struct job_master *jm, const struct checkpoint_decision
 				checkpoint_failure_reason_name(d->reason),
 				d->text == NULL ? checkpoint_failure_reason_text(d->reason)
 						: d->text);
+	if (!d->is_success)
+		job_retry_final(jm);
 	for (uint32_t i = 0; i < JOB_REQUESTS_MAX; i++) {
 		struct job_request *r = &jm->requests[i];
 

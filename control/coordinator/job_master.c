@@ -114,6 +114,8 @@ static int make_timers(struct job_master *jm)
 		rc = loop_timer_create(&jm->checkpoint_timer, l, job_on_checkpoint_timer, jm);
 	if (rc == 0)
 		rc = loop_timer_create(&jm->stop_timer, l, job_on_stop_timer, jm);
+	if (rc == 0)
+		rc = loop_timer_create(&jm->final_timer, l, job_on_final_timer, jm);
 	return rc;
 }
 
@@ -255,6 +257,7 @@ void job_master_destroy(struct job_master *jm)
 	loop_timer_destroy(jm->cancel_timer);
 	loop_timer_destroy(jm->checkpoint_timer);
 	loop_timer_destroy(jm->stop_timer);
+	loop_timer_destroy(jm->final_timer);
 	execution_graph_destroy(jm->graph);
 	free(jm->executions);
 	free(jm->counters);

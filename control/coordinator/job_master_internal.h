@@ -80,6 +80,7 @@ struct job_master {
 	struct loop_timer *checkpoint_timer;
 	bool is_pumping;
 	bool is_periodic_off;       /* somebody asked for that */
+	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
 	bool is_released;           /* the tasks were told that they may end (TK-13) */
 	int64_t next_id, reserved_id;
 	uint32_t hook; /* of the job file */
@@ -175,6 +176,10 @@ void job_on_decline(struct job_master *jm, const Weir__DeclineCheckpoint *m);
 /* ---- job_requests.c ---- */
 
 void job_on_stop_timer(void *context);
+/* A checkpoint failed: when it was the one that tasks at their end wait for, it is tried again,
+ * for without an interval nobody else would. */
+void job_retry_final(struct job_master *jm);
+void job_on_final_timer(void *context);
 
 /* ---- job_checkpoint_io.c: decisions that block, answered later ---- */
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define STOP_RETRY_NS UINT64_C(50000000)
+#define FINAL_RETRY_NS UINT64_C(1000000000)
 #define STOP_PATIENCE_NS UINT64_C(10000000000)
 
 static struct job_request *find_request(struct job_master *jm, struct id128 id)
@@ -76,6 +77,33 @@ bool job_master_checkpoint_answer(
 	*answer = (struct checkpoint_answer){
 			r->is_done, r->is_success, r->checkpoint_id, r->text};
 	return true;
+}
+
+static bool must_have_final(const struct job_master *jm)
+{
+	return jm->status == JOB_STATUS_RUNNING && !jm->is_released &&
+			execution_graph_is_ended(jm->graph);
+}
+
+void job_retry_final(struct job_master *jm)
+{
+	if (must_have_final(jm))
+		loop_timer_set(jm->final_timer, FINAL_RETRY_NS);
+}
+
+void job_on_final_timer(void *context)
+{
+	struct job_master *jm = context;
+	uint64_t handle;
+
+	if (!must_have_final(jm))
+		return;
+	if (checkpoint_coordinator_pending(jm->checkpoints, 0) == NULL &&
+			!checkpoint_coordinator_is_triggering(jm->checkpoints))
+		(void)checkpoint_coordinator_request(jm->checkpoints,
+				&(struct trigger_request){.kind = REQUEST_CHECKPOINT}, job_now(),
+				&handle);
+	job_pump(jm);
 }
 
 /* Tries until a checkpoint that began after the stop has completed; tasks may be on their way up,

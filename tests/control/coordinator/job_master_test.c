@@ -214,6 +214,19 @@ Test(job_master, takes_one_more_checkpoint_when_all_data_is_in_and_then_lets_the
 	cr_assert_eq(count_checkpoints(), 0, "a finished job needs none");
 }
 
+Test(job_master, tries_its_last_checkpoint_again_when_it_failed_and_nobody_else_would)
+{
+	set("execution.checkpointing.interval=%s", "10 min");
+	tm = join("tm-1");
+	submit(counting, "none");
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING) && record()->deploy_count == 1);
+	fake_task_manager_behaviour(tm)->must_decline = true;
+	fake_task_manager_end_of_data(tm);
+	WAIT_UNTIL(record()->abort_count == 1);
+	fake_task_manager_behaviour(tm)->must_decline = false;
+	WAIT_UNTIL(record()->was_release);
+}
+
 Test(job_master, with_a_declined_checkpoint_goes_on_and_tells_the_tasks)
 {
 	run_to(2);
