@@ -160,6 +160,24 @@ static void add_counter(void *context, const char *uid, const char *name, uint64
 	record->n_counters = count + 1;
 }
 
+/* The newest checkpoint that its retention flags keep when the job ends so; 0: none. */
+static int64_t kept_checkpoint(const struct job_master *jm, Weir__JobEnd end)
+{
+	const struct completed_checkpoint *c;
+	int64_t id = 0;
+
+	for (uint32_t i = 0; (c = checkpoint_coordinator_retained(jm->checkpoints, i)) != NULL; i++) {
+		bool is_discarded = end == WEIR__JOB_END__ENDED_CANCELED
+				? c->properties.discard_canceled
+				: end == WEIR__JOB_END__ENDED_FAILED ? c->properties.discard_failed
+								     : c->properties.discard_finished;
+
+		if (!is_discarded)
+			id = c->id;
+	}
+	return id;
+}
+
 /* What is left of a job when its coordinator is gone too. */
 static void fill_record(struct job_master *jm, Weir__JobEnd end)
 {
@@ -174,6 +192,8 @@ static void fill_record(struct job_master *jm, Weir__JobEnd end)
 	jm->record->refused = jm->is_restore_refused;
 	clear_counters(jm->record);
 	job_master_visit_counters(jm, add_counter, jm->record);
+	if (!jm->is_restore_refused)
+		jm->record->kept_checkpoint = kept_checkpoint(jm, end);
 }
 
 /* The end is durable: now it is one, and checkpoints may go (ST-5). */

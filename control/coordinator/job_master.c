@@ -233,8 +233,31 @@ int job_master_recover(struct job_master **out, const struct job_services *servi
 	return rc;
 }
 
+/* The newest checkpoint that an earlier life of the job left behind: as its end says, or as its
+ * list says when it had none. */
+static int64_t kept_by_earlier_lives(const struct job_master *jm)
+{
+	Weir__CompletedRecord **completed;
+	Weir__JobRecord *record;
+	char text[HA_TEXT_BYTES];
+	uint32_t count;
+	int64_t id = 0;
+
+	if (ha_store_read_job(jm->services.ha, jm->spec->id, &record, text) == 0) {
+		id = record->kept_checkpoint;
+		weir__job_record__free_unpacked(record, NULL);
+	}
+	if (ha_store_read_completed(jm->services.ha, jm->spec->id, &completed, &count, text) == 0) {
+		if (count > 0 && completed[count - 1]->id > id)
+			id = completed[count - 1]->id;
+		ha_store_free_completed(completed, count);
+	}
+	return id;
+}
+
 int job_master_keep(struct job_master *jm)
 {
+	jm->record->kept_checkpoint = kept_by_earlier_lives(jm);
 	int rc = ha_store_write_job(jm->services.ha, jm->spec->id, jm->record);
 
 	/* The next writing of it follows the clearing of the list. */

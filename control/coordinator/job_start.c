@@ -158,6 +158,29 @@ static void take_up(struct start_work *w, const char *location, int64_t id, cons
 		refuse(w, rc, text, false);
 }
 
+/* An earlier life of the job left a checkpoint whose metadata is not there any more: half deleted,
+ * which is not the same as never made. */
+static bool is_newest_gone(struct start_work *w, int64_t newest_id, char text[METADATA_TEXT_BYTES])
+{
+	int64_t kept_id = w->record->kept_checkpoint;
+	char location[STORAGE_PATH_BYTES];
+
+	checkpoint_storage_location(w->jm->job_path, kept_id, location);
+	snprintf(text, METADATA_TEXT_BYTES,
+			"%.900s/_metadata: missing, though this checkpoint was completed", location);
+	return kept_id > newest_id;
+}
+
+/* Newest first; the first one that has metadata, or 0. */
+static int64_t newest_with_metadata(const struct storage_entry *entries, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (entries[i].has_metadata)
+			return entries[i].id;
+	}
+	return 0;
+}
+
 /* The newest checkpoint of the job's directory. */
 static void find_latest(struct start_work *w)
 {
@@ -170,6 +193,12 @@ static void find_latest(struct start_work *w)
 		snprintf(w->text, sizeof(w->text), "%.1000s: %s", w->jm->job_path,
 				strerror(-w->status));
 		return;
+	}
+	if (is_newest_gone(w, newest_with_metadata(entries, count), text)) {
+		if (w->record->allow_rewind)
+			snprintf(why, sizeof(why), "%s", text);
+		else
+			refuse(w, -ENOENT, text, true);
 	}
 	for (uint32_t i = 0; i < count && w->snapshot == NULL && w->status == 0; i++) {
 		if (!entries[i].has_metadata)

@@ -7,6 +7,7 @@
 
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
+#include "dataplane/checkpoint/store.h"
 #include "dataplane/operator/keyed_state.h"
 
 #include <errno.h>
@@ -47,6 +48,10 @@ static int open_range(struct range *r, const char *directory, const struct state
 	int bytes = snprintf(r->path, sizeof(r->path), "%s/%s", directory, h->file);
 	int status;
 
+	/* The zeros behind the last state are part of the file: a shorter one has been cut. */
+	uint64_t unit = STORE_ALIGN_BYTES;
+	uint64_t padded = h->size <= UINT64_MAX - unit ? (h->size + unit - 1) / unit * unit : h->size;
+
 	r->offset = h->offset;
 	r->left = h->size;
 	r->handle = h;
@@ -61,7 +66,7 @@ static int open_range(struct range *r, const char *directory, const struct state
 		status = refuse(text, -errno, "%s: %s", r->path, strerrordesc_np(errno));
 	else if (!S_ISREG(st.st_mode))
 		status = refuse(text, -EBADMSG, "%s: is not a file", r->path);
-	else if (h->size > (uint64_t)st.st_size || h->offset > (uint64_t)st.st_size - h->size)
+	else if (padded > (uint64_t)st.st_size || h->offset > (uint64_t)st.st_size - padded)
 		status = refuse(text, -EBADMSG, "%s: ends at %llu, but state %s.%s is %llu bytes "
 				"at offset %llu", r->path, (unsigned long long)st.st_size, h->uid,
 				h->name, (unsigned long long)h->size,
