@@ -37,6 +37,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 struct range {
 	int fd;
 	uint64_t offset, left;
+	uint64_t padding; /* zeros behind it */
 	const struct state_handle *handle;
 	char path[1024];
 };
@@ -58,6 +59,7 @@ static int open_range(struct range *r, const char *directory, const struct state
 	if (bytes < 0 || (size_t)bytes >= sizeof(r->path))
 		return refuse(text, -ENAMETOOLONG, "state %s.%s: the path of its file is too long",
 				h->uid, h->name);
+	r->padding = padded - h->size;
 	r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0)
 		return refuse(text, -errno, "%s: %s (state %s.%s)", r->path,
@@ -104,6 +106,21 @@ static int read_range(struct range *r, void *room, size_t size, size_t *got, cha
 	return 0;
 }
 
+/* The writer leaves zeros behind a state, up to its alignment: anything else is damage too. */
+static int verify_padding(struct range *r, uint8_t *room, char *text)
+{
+	size_t got;
+
+	r->left = r->padding;
+	int rc = read_range(r, room, STORE_ALIGN_BYTES, &got, text);
+	for (size_t i = 0; rc == 0 && i < got; i++) {
+		if (room[i] != 0)
+			rc = refuse(text, -EBADMSG, "%s: offset %llu: a byte between states is not zero",
+					r->path, (unsigned long long)(r->offset - got + i));
+	}
+	return rc;
+}
+
 static int verify_range(struct range *r, uint8_t *room, char *text)
 {
 	const struct state_handle *h = r->handle;
@@ -122,7 +139,7 @@ static int verify_range(struct range *r, uint8_t *room, char *text)
 				"instead of %08x (state %s.%s)", r->path,
 				(unsigned long long)h->offset, (unsigned long long)h->size, crc,
 				h->crc, h->uid, h->name);
-	return 0;
+	return verify_padding(r, room, text);
 }
 
 int restore_verify_handle(const char *directory, const struct state_handle *handle,
