@@ -44,6 +44,7 @@ enum {
 	GROUP_COUNT = 64,     /* keys between asking for memory and touching it */
 	LINE_SLOTS = 4,
 	WARM_UP_MS = 50,
+	IDLE_TURNS_MAX = 256, /* before the core is offered to others */
 };
 
 #define FREE_KEY UINT64_MAX
@@ -295,11 +296,18 @@ static uint32_t receive(struct thread *t)
 	return received;
 }
 
+/* When others want the core, waiting for a neighbour that is not running would waste it. */
 static void exchange(struct thread *t)
 {
+	uint32_t idle = 0;
+
 	while (!atomic_load_explicit(&t->raw->must_stop, memory_order_relaxed)) {
-		if (make_records(t) + receive(t) == 0)
+		if (make_records(t) + receive(t) > 0)
+			idle = 0;
+		else if (++idle < IDLE_TURNS_MAX)
 			rte_pause();
+		else
+			sched_yield();
 	}
 }
 

@@ -338,7 +338,7 @@ static always_inline bool put_group_fast(struct keyed_state *s, const uint8_t *k
 		if (__builtin_expect(hits != 0 && load64(key) != FREE_KEY, 1)) {
 			if (is_copying)
 				touch(s, home[i]);
-			values[i] = line + __builtin_ctz(hits) * 16 + 8;
+			values[i] = line + (uint32_t)__builtin_ctz(hits) * 16 + 8;
 		} else if (!put_one(s, key, home[i], &values[i])) {
 			return false;
 		}
