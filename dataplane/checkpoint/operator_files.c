@@ -7,6 +7,7 @@
 #include "dataplane/checkpoint/operator_files.h"
 
 #include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/checkpoint/store.h"
 
 #include <errno.h>
@@ -257,6 +258,7 @@ static void finish_publish(struct operator_files *f, enum store_op op, int64_t r
 	CHECK(f->publish_next < f->publish_last);
 	p->is_busy = false;
 	if (op == STORE_RENAME && result >= 0) {
+		crash_point("during-commit");
 		p->phase = PUBLISH_RENAMED;
 		return;
 	}
@@ -366,6 +368,7 @@ static void go_on_publish(struct operator_files *f)
 	} else if (is_under_way(f, p->from)) {
 		return;
 	}
+	crash_point("during-commit");
 	p->is_busy = submit(f, TAG_PUBLISH, &r);
 }
 

@@ -12,6 +12,7 @@ enum {
 	CHAIN_OWN_COUNTERS = 8,
 	CHAIN_COUNTERS_MAX = CHAIN_OWN_COUNTERS + WEIR_COUNTERS_MAX,
 	CHAIN_COUNTERS_VERSION = 1,
+	CHAIN_STATE_ALIGN_BYTES = 4096,
 };
 
 /* One state of one operator. */
@@ -56,3 +57,13 @@ uint32_t chain_room_at(struct chain *c, uint32_t index);
 uint32_t chain_hand_over(struct chain *c, uint32_t index, const struct weir_batch *batch);
 /* A watermark for operator `index`, or for the outputs. */
 void chain_offer_watermark(struct chain *c, uint32_t index, int64_t watermark);
+
+/* ---- chain_memory.c ---- */
+
+/* Hands out pieces of the memory in the order chain_memory_bytes counted them. */
+struct chain_layout {
+	uint8_t *at;
+};
+
+/* Gives an operator its memory; config.operators is still there. */
+void chain_init_operator(struct chain *c, uint32_t index, struct chain_layout *l);

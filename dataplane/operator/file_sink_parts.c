@@ -1,6 +1,7 @@
 #include "dataplane/operator/file_sink_parts.h"
 
 #include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/base/limits.h"
 
 #include <dirent.h>
@@ -177,6 +178,7 @@ int parts_commit(const struct part_owner *o, const struct part *parts, uint32_t 
 
 		if (rc != 0)
 			return rc;
+		crash_point("during-restore");
 	}
 	return count == 0 ? 0 : sync_directory(o->directory, text);
 }

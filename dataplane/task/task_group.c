@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/checkpoint/restore.h"
 #include "dataplane/checkpoint/state_writer.h"
 #include "dataplane/checkpoint/store.h"
@@ -290,6 +291,7 @@ static int restore_task(struct task_group *g, uint32_t index, char error[TASKMAN
 	int status = task_state_decode(&state, from->state, from->state_bytes, text);
 	if (status == 0)
 		status = restore_states(directory, state, t->states, t->state_count, text);
+	crash_point("during-restore");
 	task_state_free(state);
 	if (status != 0)
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
