@@ -3,6 +3,7 @@
 #include "control/coordinator/completed_record.h"
 #include "control/coordinator/ha_store.h"
 #include "control/coordinator/job_master_internal.h"
+#include "control/coordinator/job_metadata.h"
 #include "control/metadata/metadata.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/crash_point.h"

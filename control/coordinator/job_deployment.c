@@ -2,6 +2,7 @@
 
 #include "control/coordinator/files_list.h"
 #include "control/coordinator/job_master_internal.h"
+#include "control/coordinator/job_metadata.h"
 #include "control/coordinator/resource_manager.h"
 #include "control/coordinator/task_manager_gateway.h"
 #include "control/metadata/metadata.h"

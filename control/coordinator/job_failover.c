@@ -163,16 +163,15 @@ static void add_counter(void *context, const char *uid, const char *name, uint64
 /* The newest checkpoint that its retention flags keep when the job ends so; 0: none. */
 static int64_t kept_checkpoint(const struct job_master *jm, Weir__JobEnd end)
 {
+	enum job_end how = end == WEIR__JOB_END__ENDED_CANCELED ? JOB_CANCELED
+			 : end == WEIR__JOB_END__ENDED_FAILED   ? JOB_FAILED
+								: JOB_FINISHED;
 	const struct completed_checkpoint *c;
 	int64_t id = 0;
 
-	for (uint32_t i = 0; (c = checkpoint_coordinator_retained(jm->checkpoints, i)) != NULL; i++) {
-		bool is_discarded = end == WEIR__JOB_END__ENDED_CANCELED
-				? c->properties.discard_canceled
-				: end == WEIR__JOB_END__ENDED_FAILED ? c->properties.discard_failed
-								     : c->properties.discard_finished;
-
-		if (!is_discarded)
+	for (uint32_t i = 0; (c = checkpoint_coordinator_retained(jm->checkpoints, i)) != NULL;
+			i++) {
+		if (!checkpoint_properties_is_discarded_at(&c->properties, how))
 			id = c->id;
 	}
 	return id;

@@ -3,6 +3,7 @@
 #include "control/coordinator/completed_record.h"
 #include "control/coordinator/ha_store.h"
 #include "control/coordinator/job_master_internal.h"
+#include "control/coordinator/job_metadata.h"
 #include "control/metadata/checkpoint_verify.h"
 #include "control/metadata/metadata.h"
 #include "dataplane/base/check.h"
@@ -160,14 +161,16 @@ static void take_up(struct start_work *w, const char *location, int64_t id, cons
 
 /* An earlier life of the job left a checkpoint whose metadata is not there any more: half deleted,
  * which is not the same as never made. */
-static bool is_newest_gone(struct start_work *w, int64_t newest_id, char text[METADATA_TEXT_BYTES])
+static bool is_newest_gone(
+		struct start_work *w, int64_t newest_id, char text[METADATA_TEXT_BYTES])
 {
 	int64_t kept_id = w->record->kept_checkpoint;
 	char location[STORAGE_PATH_BYTES];
 
 	checkpoint_storage_location(w->jm->job_path, kept_id, location);
 	snprintf(text, METADATA_TEXT_BYTES,
-			"%.900s/_metadata: missing, though this checkpoint was completed", location);
+			"%.900s/_metadata: missing, though this checkpoint was completed",
+			location);
 	return kept_id > newest_id;
 }
 

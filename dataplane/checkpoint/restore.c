@@ -51,7 +51,8 @@ static int open_range(struct range *r, const char *directory, const struct state
 
 	/* The zeros behind the last state are part of the file: a shorter one has been cut. */
 	uint64_t unit = STORE_ALIGN_BYTES;
-	uint64_t padded = h->size <= UINT64_MAX - unit ? (h->size + unit - 1) / unit * unit : h->size;
+	uint64_t padded = h->size > UINT64_MAX - unit ? h->size
+						      : (h->size + unit - 1) / unit * unit;
 
 	r->offset = h->offset;
 	r->left = h->size;
@@ -115,7 +116,8 @@ static int verify_padding(struct range *r, uint8_t *room, char *text)
 	int rc = read_range(r, room, STORE_ALIGN_BYTES, &got, text);
 	for (size_t i = 0; rc == 0 && i < got; i++) {
 		if (room[i] != 0)
-			rc = refuse(text, -EBADMSG, "%s: offset %llu: a byte between states is not zero",
+			rc = refuse(text, -EBADMSG,
+					"%s: offset %llu: a byte between states is not zero",
 					r->path, (unsigned long long)(r->offset - got + i));
 	}
 	return rc;
