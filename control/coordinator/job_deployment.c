@@ -322,7 +322,11 @@ void job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answe
 				jm->executions[s].state == EXECUTION_CANCELING
 						? EXECUTION_CANCELED
 						: EXECUTION_FAILED);
-	snprintf(text, sizeof(text), "%.1400s", answer->error);
+	snprintf(text, sizeof(text), "%.1300s%s", answer->error,
+			answer->status == -EBADMSG && jm->restored_id > 0
+					? "; weir run --restore latest --allow-rewind goes back to "
+					  "the checkpoint before it"
+					: "");
 	jm->is_restore_refused = jm->restored_id > 0 &&
 			(answer->status == -EBADMSG || answer->status == -EINVAL);
 	if (is_for_good(jm, answer->status))

@@ -1,0 +1,62 @@
+#include "control/coordinator/execution.h"
+
+#include <criterion/criterion.h>
+
+static struct execution e;
+
+static void init(void)
+{
+	execution_reset(&e, 3, 7, UINT64_C(0x0102030405060708), 1000);
+}
+
+TestSuite(execution, .init = init);
+
+Test(execution, id_tells_subtask_and_attempt_and_differs_for_each_attempt_and_run)
+{
+	struct execution next, other;
+
+	cr_assert_eq(execution_subtask_of(e.attempt), 3);
+	cr_assert_eq(execution_number_of(e.attempt), 7);
+	execution_reset(&next, 3, 8, UINT64_C(0x0102030405060708), 1000);
+	execution_reset(&other, 3, 7, UINT64_C(0x0102030405060709), 1000);
+	cr_assert_not(id128_is_equal(e.attempt.id, next.attempt.id));
+	cr_assert_not(id128_is_equal(e.attempt.id, other.attempt.id));
+}
+
+Test(execution, goes_its_way_and_remembers_when)
+{
+	cr_assert(execution_enter(&e, EXECUTION_DEPLOYING, 1001));
+	cr_assert(execution_enter(&e, EXECUTION_RUNNING, 1002));
+	cr_assert(execution_enter(&e, EXECUTION_FINISHED, 1003));
+	cr_assert(execution_is_terminal(&e));
+	cr_assert_eq(e.entered_ms[EXECUTION_CREATED], 1000);
+	cr_assert_eq(e.entered_ms[EXECUTION_RUNNING], 1002);
+	cr_assert_eq(e.entered_ms[EXECUTION_CANCELED], 0);
+}
+
+Test(execution, that_has_ended_stays_as_it_ended)
+{
+	execution_enter(&e, EXECUTION_DEPLOYING, 1001);
+	execution_enter(&e, EXECUTION_FAILED, 1002);
+	for (int state = 0; state < EXECUTION_STATES_COUNT; state++)
+		cr_assert_not(execution_enter(&e, (enum execution_state)state, 1003));
+	cr_assert_eq(e.state, EXECUTION_FAILED);
+}
+
+Test(execution, being_cancelled_does_not_run_again)
+{
+	execution_enter(&e, EXECUTION_DEPLOYING, 1001);
+	execution_enter(&e, EXECUTION_CANCELING, 1002);
+	cr_assert_not(execution_enter(&e, EXECUTION_RUNNING, 1003));
+	cr_assert(execution_enter(&e, EXECUTION_FINISHED, 1004), "it may have been faster");
+}
+
+/* EX-1 */
+Test(execution, without_a_slot_takes_calls_and_sends_nothing)
+{
+	cr_assert_null(e.gateway);
+	execution_notify_complete(&e, 1, 0, false);
+	execution_notify_aborted(&e, 1, 0);
+	execution_cancel(&e);
+	execution_send_event(&e, 0, "FILE /a");
+}
