@@ -80,7 +80,8 @@ static void add_subtask(uint32_t index)
 
 static struct metadata sample(void)
 {
-	for (uint32_t i = 0; i < sizeof(file_bytes); i++)
+	/* Behind the state there are zeros up to the alignment of the store. */
+	for (uint32_t i = 0; i < 4096 + 4000; i++)
 		file_bytes[i] = (uint8_t)(i * 31 + i / 256);
 	add_subtask(0);
 	add_subtask(1);

@@ -198,7 +198,7 @@ Test(operator_files, is_durable_at_a_barrier_only_after_the_syncs_of_file_and_di
 
 	write_all(file, "abc", 3);
 	operator_files_close(files, file);
-	for (int i = 0; i < 20; i++)
+	while (!operator_files_is_idle(files))
 		step();
 	/* Another file, and its last request hangs. */
 	file = open_file("b");
@@ -492,10 +492,10 @@ Test(operator_files, is_not_idle_while_a_hung_disk_holds_its_memory)
 	operator_files_close(files, file);
 	step();
 	disk.is_hung = true;
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 200; i++)
 		step();
 	operator_files_stop(files);
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 200; i++)
 		step();
 	cr_assert(!operator_files_is_idle(files));
 	fault_store_settle(&disk);
