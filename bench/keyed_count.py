@@ -86,7 +86,7 @@ class Checkpoints:
                     if begin - SWITCH_MS <= r["trigger_timestamp"] <= end]
             done = [r for r in here if r["status"] == "COMPLETED"]
             first = min((r["trigger_timestamp"] for r in here), default=begin)
-            due += max(len(here), 1 + int((end - first) // INTERVAL_MS))
+            due += max(len(here), 1 + int((end - SWITCH_MS - first) // INTERVAL_MS))
             durations += [r["end_to_end_duration"] for r in done]
             sizes += [r["state_size"] for r in done]
         return {"interval_ms": INTERVAL_MS, "due": due, "completed": len(sizes),

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""scripts/bench counts what is due and missed, judges its bounds, and says what it can measure."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.dont_write_bytecode = True
+sys.path.insert(0, ROOT)
+
+from bench import harness, keyed_count  # noqa: E402
+
+
+class HistoryOf:
+    """A job that only knows its checkpoints."""
+
+    def __init__(self, *rows):
+        self.rows = rows
+
+    def ask(self, _path):
+        return {"history": [{"id": i, "trigger_timestamp": at, "status": status,
+                             "end_to_end_duration": 7, "state_size": 1000}
+                            for i, (at, status) in enumerate(self.rows)]}
+
+
+def account(phases, *rows):
+    """What Checkpoints makes of a history."""
+    checkpoints = keyed_count.Checkpoints(HistoryOf(*rows))
+    checkpoints.phases = phases
+    return checkpoints.account()
+
+
+class Due(unittest.TestCase):
+    def test_one_each_interval_from_the_first_on(self):
+        a = account([[0, 400]], *[(30 + 100 * i, "COMPLETED") for i in range(4)])
+        self.assertEqual((a["due"], a["completed"], a["missed"]), (4, 4, 0))
+        self.assertEqual((a["bytes_each"], a["p50_ms"]), (1000, 7))
+
+    def test_one_that_was_not_triggered_is_missed(self):
+        a = account([[0, 400]], (30, "COMPLETED"), (230, "COMPLETED"), (330, "COMPLETED"))
+        self.assertEqual((a["due"], a["missed"]), (4, 1))
+
+    def test_one_that_failed_is_missed(self):
+        a = account([[0, 300]], (30, "COMPLETED"), (130, "FAILED"), (230, "COMPLETED"))
+        self.assertEqual((a["due"], a["missed"]), (3, 1))
+
+    def test_what_the_switch_met_is_not_due(self):
+        a = account([[0, 400]], (95, "COMPLETED"), (195, "COMPLETED"), (295, "COMPLETED"),
+                    (396, "FAILED"))
+        self.assertEqual((a["due"], a["missed"]), (3, 0))
+
+    def test_a_phase_without_any_has_missed_all(self):
+        self.assertEqual(account([[0, 400]])["missed"], 4)
+
+    def test_each_phase_has_its_own_beginning(self):
+        a = account([[0, 200], [1000, 1200]], (80, "COMPLETED"), (180, "COMPLETED"),
+                    (1020, "COMPLETED"), (1120, "COMPLETED"))
+        self.assertEqual((a["due"], a["missed"]), (4, 0))
+
+
+class Statistics(unittest.TestCase):
+    def test_the_interval_is_that_of_the_mean(self):
+        mean, (low, high) = harness.mean_interval([1, 3, 1, 3])
+        self.assertEqual(mean, 2)
+        self.assertAlmostEqual(high - mean, 1.96 * (4 / 3) ** 0.5 / 2)
+        self.assertAlmostEqual(mean - low, high - mean)
+
+    def test_percentiles_are_values_that_were_there(self):
+        self.assertEqual(harness.percentile([5, 1, 9], 50), 5)
+        self.assertEqual(harness.percentile(list(range(1, 101)), 99), 99)
+        self.assertIsNone(harness.percentile([], 50))
+
+
+class Bounds(unittest.TestCase):
+    def breaches(self, **changes):
+        d = {"keys": 16384, "raw_to_count": 0.5, "ratio": 0.7, "loss_100ms": 0.02,
+             "loss_100ms_interval_95": (0.01, 0.03), "checkpoints": {"missed": 0}}
+        d.update(changes)
+        return list(keyed_count.breaches_of(d))
+
+    def test_within_them_nothing_is_said(self):
+        self.assertEqual(self.breaches(), [])
+
+    def test_a_raw_loop_that_is_no_ceiling_fails_the_bench(self):
+        self.assertIn("no ceiling", self.breaches(raw_to_count=0.24)[0])
+
+    def test_each_bound_is_one(self):
+        self.assertEqual(len(self.breaches(ratio=0.49)), 1)
+        self.assertEqual(len(self.breaches(loss_100ms=0.05,
+                                           loss_100ms_interval_95=(0.04, 0.06))), 1)
+        self.assertEqual(len(self.breaches(checkpoints={"missed": 1})), 1)
+
+
+class Command(unittest.TestCase):
+    def run_bench(self, *arguments):
+        return subprocess.run([os.path.join(ROOT, "scripts/bench"), *arguments], text=True,
+                              capture_output=True, check=False)
+
+    def test_the_list_names_each_bench_and_what_it_needs(self):
+        done = self.run_bench("--list")
+        self.assertEqual(done.returncode, 0)
+        for word in ("keyed-count", "flow-metering", "needs: "):
+            self.assertIn(word, done.stdout)
+
+    def test_an_unknown_name_is_refused(self):
+        self.assertEqual(self.run_bench("keyed-cuont").returncode, 2)
+        self.assertEqual(self.run_bench().returncode, 2)
+        self.assertEqual(self.run_bench("keyed-count", "--seconds", "0").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
