@@ -107,7 +107,8 @@ static void fill_row(struct resource_row *row, const struct guest *g,
 	row->slot_count = m->slot_count;
 	row->core_count = m->n_cores < RESOURCE_CORES_MAX ? (uint32_t)m->n_cores
 							  : RESOURCE_CORES_MAX;
-	memcpy(row->cores, m->cores, row->core_count * sizeof(row->cores[0]));
+	for (uint32_t i = 0; i < row->core_count; i++)
+		row->cores[i] = m->cores[i];
 	row->pool_bytes = m->pool_bytes;
 	row->state_bytes = m->state_bytes;
 	row->heard_ms = clock_wall_ms();

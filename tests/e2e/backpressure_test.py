@@ -65,7 +65,9 @@ def test(w):
     expect_equal(frames_of(port), before, "frames read while the sink stands still")
     expect(before < 600_000, f"the channels do not take the whole input: {before}")
     grown = sum(rss_bytes(p) for p in pids) - memory
-    expect(grown < 1 << 20, f"memory grew by {grown} bytes")
+    # A sanitizer keeps what was freed.
+    if "ASAN_OPTIONS" not in os.environ:
+        expect(grown < 1 << 20, f"memory grew by {grown} bytes")
     os.unlink(gate)
     run.summary()
     expect_same_lines(w.lines("out"), w.lines("calm"), "output")
