@@ -335,9 +335,14 @@ static always_inline bool put_group_fast(struct keyed_state *s, const uint8_t *k
 		uint8_t *line = slots + home[i] * 16;
 		uint32_t hits = find_in_line(line, load64(key));
 
+		/* One in fifty stands in the line behind. */
+		if (__builtin_expect(hits == 0, 0)) {
+			line += LINE_BYTES;
+			hits = find_in_line(line, load64(key));
+		}
 		if (__builtin_expect(hits != 0 && load64(key) != FREE_KEY, 1)) {
 			if (is_copying)
-				touch(s, home[i]);
+				touch(s, (uint64_t)(line - slots) / 16);
 			values[i] = line + (uint32_t)__builtin_ctz(hits) * 16 + 8;
 		} else if (!put_one(s, key, home[i], &values[i])) {
 			return false;
