@@ -222,10 +222,11 @@ def run(build, seconds):
     for keys in KEY_COUNTS:
         say(f"keyed-count: {keys} keys, {pairs} pairs ...")
         d = data[str(keys)] = measure(build, keys, pairs)
+        d["breaches"] = list(breaches_of(d))
         table += lines_of(d)
         series.update({f"{name}, {keys} keys": [v / 1e6 for v in d["rates"][name]]
                        for name in ("raw", "job", "off", "on")})
     table += ["", "job options: " + " ".join(data[str(KEY_COUNTS[-1])]["job_options"])]
     result = Result("\n".join(table), data, series, "M records/s")
-    result.breaches = [b for d in data.values() for b in breaches_of(d)]
+    result.breaches = [b for d in data.values() for b in d["breaches"]]
     return result
