@@ -273,10 +273,11 @@ def e2e_tests(gate, step, name, env=None, factor=1):
         for line in child.stdout:
             last = line.strip() or last
             word, _, rest = line.strip().partition(" ")
+            test, _, took = rest.partition(" ")
             if word == "ok":
-                gate.ok(f"{step}/{rest}")
+                gate.ok(f"{step}/{test}", took)
             elif word == "FAIL":
-                gate.fail(f"{step}/{rest}")
+                gate.fail(f"{step}/{test}", took)
             elif word == "skip":
                 test, _, reason = rest.partition(": ")
                 gate.skip(f"{step}/{test}", reason)
