@@ -41,6 +41,7 @@ struct run {
 	struct rest_server server;
 	char job_id[64];
 	json_t *summary; /* the last one */
+	char failure[1024]; /* the last one told */
 	struct run_progress progress;
 	uint64_t began_ns, asked_ns;
 	bool has_asked_stop;
@@ -308,6 +309,17 @@ static bool has_ended(const struct run *r)
 			strcmp(state, "CANCELED") == 0;
 }
 
+/* Why the job restarts, once for each reason. */
+static void tell_failure(struct run *r)
+{
+	const char *text = json_string_value(json_object_get(r->summary, "failure"));
+
+	if (text == NULL || has_ended(r) || strncmp(text, r->failure, sizeof(r->failure) - 1) == 0)
+		return;
+	snprintf(r->failure, sizeof(r->failure), "%s", text);
+	say(r, "the job failed and is started again: %s", text);
+}
+
 static void ask_summary(struct run *r)
 {
 	char error[REST_ERROR_BYTES], target[128];
@@ -321,6 +333,7 @@ static void ask_summary(struct run *r)
 		json_decref(summary);
 		summary = NULL;
 	}
+	tell_failure(r);
 	if (!r->options->is_quiet && !has_ended(r))
 		run_print_progress(&r->progress, stderr, summary, clock_monotonic_ns());
 }
