@@ -41,8 +41,8 @@ int checkpoint_storage_prepare(
 		const char *job_path, int64_t id, char location[STORAGE_PATH_BYTES])
 {
 	checkpoint_storage_location(job_path, id, location);
-	/* Its name becomes durable with its metadata, whose writing syncs the directory above too; a
-	 * directory left over from before is taken (SL-2). */
+	/* Its name becomes durable with its metadata, whose writing syncs the directory above
+	 * too; a directory left over from before is taken (SL-2). */
 	if (mkdir(location, 0777) == 0 || errno == EEXIST)
 		return 0;
 	return errno == ENOENT ? durable_make_directory(location) : -errno;
