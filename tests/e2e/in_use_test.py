@@ -1,0 +1,20 @@
+"""A directory of another coordinator and the output of another run are refused, and left alone."""
+
+from captures import flows_capture
+from harness import BUSY, DONE, expect, expect_equal
+
+
+def test(w):
+    capture = flows_capture(w.path("in.pcap"), 20_000, 600)
+    run = w.flow(capture, "out", rate=10_000)
+    w.wait_for_checkpoint(1)
+    second = w.flow(capture, "other")
+    second.ends_with(BUSY)
+    expect(w.path("state") in second.stderr(), f"the directory is named:\n{second.stderr()}")
+    run.summary()
+
+    before = w.parts("out")
+    again = w.flow(capture, "out", state="again")
+    expect(again.wait() != DONE, "output that is there is not added to")
+    expect(w.path("out") in again.stderr(), f"the directory is named:\n{again.stderr()}")
+    expect_equal(w.parts("out"), before, "part files")
