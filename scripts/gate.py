@@ -239,22 +239,27 @@ def step_unit(gate):
         unit_tests(gate, "unit", "gcc")
 
 
-def step_scenarios(gate):
-    if not needs(gate, "scenarios", "gcc"):
-        return
-    runner = os.path.join(build_dir("gcc"), "tests", "scenario", "weir-scenario")
+def scenario_tests(gate, step, name, env=None):
+    """The rules against scenario scripts; one check a script."""
+    runner = os.path.join(build_dir(name), "tests", "scenario", "weir-scenario")
     if not os.path.exists(runner):
-        gate.fail("scenarios", "weir-scenario was not built")
+        gate.fail(step, "weir-scenario was not built")
         return
-    _, output = run([runner, "tests/scenarios"])
+    _, output = run([runner, "tests/scenarios"], env)
     lines = output.splitlines()
+    passed = [line for line in lines if line.startswith("ok ")]
     for line in lines:
-        if line.startswith("ok "):
-            gate.ok("scenarios/" + line[3:].strip())
-        elif line.startswith("FAIL "):
-            gate.fail("scenarios/" + line[5:].strip())
+        if line.startswith("FAIL "):
+            gate.fail(f"{step}/{line[5:].strip()}")
+    if passed:
+        gate.ok(step, f"{len(passed)} scripts", len(passed))
     if not re.fullmatch(r"\d+ passed, \d+ failed", lines[-1] if lines else ""):
-        gate.fail("scenarios", "the last line is not the sum", output)
+        gate.fail(step, "the last line is not the sum", output)
+
+
+def step_scenarios(gate):
+    if needs(gate, "scenarios", "gcc"):
+        scenario_tests(gate, "scenarios", "gcc")
 
 
 def e2e_tests(gate, step, name, env=None, factor=1):
@@ -355,6 +360,9 @@ def step_asan(gate):
     if gate.wants("asan/unit"):
         unit_tests(gate, "asan/unit", "asan", env, 4)
         count_reports(gate, "asan/unit")
+    if gate.wants("asan/scenarios"):
+        scenario_tests(gate, "asan/scenarios", "asan", env)
+        count_reports(gate, "asan/scenarios")
     if gate.wants("asan/e2e"):
         e2e_tests(gate, "asan/e2e", "asan", env, 3)
         count_reports(gate, "asan/e2e")
