@@ -9,6 +9,7 @@
 #include "control/cli/job_options.h"
 #include "control/config/config.h"
 #include "control/coordinator/coordinator.h"
+#include "control/coordinator/durable_file.h"
 #include "control/net/http_server.h"
 #include "control/net/loop.h"
 #include "control/rest/rest.h"
@@ -89,6 +90,22 @@ static void destroy_loop(struct program *p)
 	loop_destroy(p->loop);
 }
 
+/* Checkpoints that can never be written are known now, not when the first one fails. */
+static int make_checkpoint_directory(struct program *p)
+{
+	const char *path = config_text(p->config, "execution.checkpointing.dir");
+	int rc = durable_make_directory(path);
+
+	if (rc == 0 && access(path, W_OK) != 0)
+		rc = -errno;
+	if (rc != 0)
+		snprintf(p->error, sizeof(p->error),
+				"execution.checkpointing.dir: %s cannot be made or written: %s; "
+				"give another one",
+				path, strerror(-rc));
+	return rc;
+}
+
 static int make_coordinator(struct program *p)
 {
 	return coordinator_create(&p->coordinator, p->loop, p->config, p->error);
@@ -160,6 +177,7 @@ struct step {
 static const struct step steps[] = {
 		{"log", open_log, NULL},
 		{"loop", make_loop, destroy_loop},
+		{"checkpoint directory", make_checkpoint_directory, NULL},
 		{"coordinator", make_coordinator, destroy_coordinator},
 		{"signals", catch_signals, release_signals},
 		{"REST", make_rest, destroy_rest},

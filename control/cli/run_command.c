@@ -59,6 +59,9 @@ static int take_option(int option, struct run_options *run, struct job_options *
 			return usage("--taskmanagers: expected a number from 1 to 64");
 		return -1;
 	case OPTION_RESTORE:
+		if (optarg[0] == '-')
+			return usage("--restore: expected none, latest, or the path of a "
+				     "checkpoint");
 		run->restore = optarg;
 		return -1;
 	case OPTION_ALLOW_REWIND:

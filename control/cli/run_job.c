@@ -27,6 +27,7 @@ enum {
 };
 
 #define PROGRESS_PERIOD_NS UINT64_C(500000000)
+#define AGAIN_NS UINT64_C(500000000)
 
 struct run {
 	const struct run_options *options;
@@ -43,7 +44,7 @@ struct run {
 	json_t *summary; /* the last one */
 	char failure[1024]; /* the last one told */
 	struct run_progress progress;
-	uint64_t began_ns, asked_ns;
+	uint64_t began_ns, asked_ns, stop_asked_ns;
 	bool has_asked_stop;
 };
 
@@ -317,7 +318,8 @@ static void tell_failure(struct run *r)
 	if (text == NULL || has_ended(r) || strncmp(text, r->failure, sizeof(r->failure) - 1) == 0)
 		return;
 	snprintf(r->failure, sizeof(r->failure), "%s", text);
-	say(r, "the job failed and is started again: %s", text);
+	run_print_break(&r->progress, stderr);
+	fprintf(stderr, "the job failed and is started again: %s\n", text);
 }
 
 static void ask_summary(struct run *r)
@@ -344,10 +346,40 @@ static void ask_stop(struct run *r)
 
 	snprintf(target, sizeof(target), "/jobs/%s/stop", r->job_id);
 	say(r, "stopping with a last checkpoint; once more ends at once");
+	r->stop_asked_ns = clock_monotonic_ns();
+	interrupts = 1;
 	if (rest_call(&r->server, "POST", target, NULL, NULL, error) == 0)
 		r->has_asked_stop = true;
 	else
 		say(r, "%s", error);
+}
+
+static int report(struct run *r)
+{
+	double wall_s = (double)(clock_monotonic_ns() - r->began_ns) / 1e9;
+	const json_t *failure = json_object_get(r->summary, "failure");
+
+	if (r->summary == NULL)
+		return WEIR_EXIT_INTERRUPTED; /* ended before there was anything to tell */
+	run_print_break(&r->progress, stderr);
+	if (strcmp(state_of(r), "FAILED") == 0 && json_is_string(failure))
+		fprintf(stderr, "weir run: the job failed: %s\n", json_string_value(failure));
+	bool is_said = run_print_result(stdout, r->summary, wall_s, r->options->is_json);
+	if (json_is_true(json_object_get(r->summary, "refused")))
+		return WEIR_EXIT_RESTORE_REFUSED;
+	if (!is_said || strcmp(state_of(r), "FAILED") == 0)
+		return WEIR_EXIT_FAILURE;
+	return strcmp(state_of(r), "FINISHED") == 0 ? WEIR_EXIT_DONE : WEIR_EXIT_INTERRUPTED;
+}
+
+/* Asked a second time, and not by the same hand: some tools signal a process and its group. */
+static bool is_impatient(const struct run *r)
+{
+	bool is_again = clock_monotonic_ns() - r->stop_asked_ns > AGAIN_NS;
+
+	if (interrupts > 1 && !is_again)
+		interrupts = 1;
+	return interrupts > 1;
 }
 
 /* Until the job has ended; -1, or an exit code when it will not. */
@@ -364,29 +396,13 @@ static int watch_job(struct run *r)
 			r->asked_ns = now_ns;
 			ask_summary(r);
 		}
-		if (interrupts > 0 && !r->has_asked_stop)
+		if (interrupts > 0 && !r->has_asked_stop && now_ns - r->stop_asked_ns > AGAIN_NS)
 			ask_stop(r);
-		if (interrupts > 1)
-			return WEIR_EXIT_INTERRUPTED;
+		if (is_impatient(r))
+			return report(r);
 		pause_round();
 	}
 	return -1;
-}
-
-static int report(struct run *r)
-{
-	double wall_s = (double)(clock_monotonic_ns() - r->began_ns) / 1e9;
-	const json_t *failure = json_object_get(r->summary, "failure");
-
-	run_print_break(&r->progress, stderr);
-	if (strcmp(state_of(r), "FAILED") == 0 && json_is_string(failure))
-		fprintf(stderr, "weir run: the job failed: %s\n", json_string_value(failure));
-	bool is_said = run_print_result(stdout, r->summary, wall_s, r->options->is_json);
-	if (json_is_true(json_object_get(r->summary, "refused")))
-		return WEIR_EXIT_RESTORE_REFUSED;
-	if (!is_said || strcmp(state_of(r), "FAILED") == 0)
-		return WEIR_EXIT_FAILURE;
-	return strcmp(state_of(r), "FINISHED") == 0 ? WEIR_EXIT_DONE : WEIR_EXIT_INTERRUPTED;
 }
 
 /* ---- start and end ---- */

@@ -303,7 +303,9 @@ void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskS
 		return;
 	if (e->state == EXECUTION_RUNNING)
 		job_check_running(jm);
-	if (e->state == EXECUTION_FAILED)
+	if (e->state == EXECUTION_FAILED && m->is_final)
+		job_fail_for_good(jm, e, e->failure);
+	else if (e->state == EXECUTION_FAILED)
 		job_fail(jm, e, e->failure);
 	/* Nobody asked for it: a TaskManager that is about to go, or lost us for a moment. */
 	else if (e->state == EXECUTION_CANCELED && jm->status == JOB_STATUS_RUNNING)

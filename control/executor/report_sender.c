@@ -224,6 +224,7 @@ static void send_status(struct report_sender *s, struct connection *c, const str
 
 	m.attempt = message_id_bytes(&r->attempt.id);
 	m.state = state_of(r->status);
+	m.is_final = r->is_final;
 	if (r->status == TASK_FAILED)
 		m.error = (char *)(uintptr_t)r->text;
 	if (r->status >= TASK_FINISHED) {

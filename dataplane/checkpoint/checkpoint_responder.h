@@ -17,4 +17,7 @@ struct checkpoint_responder {
 			const struct checkpoint_metrics *metrics, const struct task_state *state);
 	void (*decline)(struct checkpoint_responder *r, int64_t checkpoint_id,
 			enum decline_reason reason, const char *text);
+	/* Optional: hands in the releases that have arrived by now, so that a checkpoint that comes
+	 * right behind an answer finds its writer free. */
+	void (*collect)(struct checkpoint_responder *r);
 };

@@ -152,6 +152,10 @@ static void begin_snapshot(struct subtask_checkpoint_coordinator *c, int64_t id)
 {
 	char directory[STATE_WRITER_PATH_BYTES], text[128];
 
+	struct checkpoint_responder *responder = c->config.responder;
+
+	if (c->async.is_reported && responder->collect != NULL)
+		responder->collect(responder);
 	int length = snprintf(directory, sizeof(directory), "%s/chk-%" PRId64,
 			c->config.checkpoint_dir, id);
 	int status = length >= (int)sizeof(directory) ? -ENAMETOOLONG : -EBUSY;

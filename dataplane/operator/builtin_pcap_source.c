@@ -181,7 +181,7 @@ static void end_chunk(struct pcap_source *s, struct weir_context *ctx)
 	const struct capture_chunk *c = s->chunk;
 
 	if (c->end == CAPTURE_UNREADABLE) {
-		weir_fail(ctx, "%s", c->text);
+		weir_fail_for_good(ctx, "%s", c->text);
 	} else if (c->end != CAPTURE_GOES_ON) {
 		memset(s->position->path, 0, sizeof(s->position->path));
 		s->position->skip_count = 0;

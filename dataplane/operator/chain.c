@@ -119,6 +119,11 @@ const char *chain_failure(const struct chain *c)
 	return c->has_failed ? c->failure : NULL;
 }
 
+bool chain_is_failure_final(const struct chain *c)
+{
+	return c->is_final;
+}
+
 void chain_fail(struct chain *c, const char *format, ...)
 {
 	va_list args;

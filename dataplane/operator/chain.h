@@ -99,6 +99,8 @@ void chain_close(struct chain *c);
 
 /* The text of the failure, or NULL. */
 const char *chain_failure(const struct chain *c);
+/* Whether another attempt would only repeat it. */
+bool chain_is_failure_final(const struct chain *c);
 void chain_fail(struct chain *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- the turn ---- */

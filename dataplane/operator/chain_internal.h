@@ -42,7 +42,7 @@ struct chain {
 	struct chain_config config;
 	uint64_t now_ns;
 	uint64_t not_before_ns;
-	bool has_failed;
+	bool has_failed, is_final; /* is_final: for good */
 	int64_t watermark_out; /* what the outputs know */
 	char failure[WEIR_ERROR_BYTES];
 	uint32_t state_count;

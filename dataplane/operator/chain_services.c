@@ -28,6 +28,13 @@ static void service_fail(struct weir_context *ctx, const char *format, va_list a
 	vsnprintf(c->failure + at, sizeof(c->failure) - (size_t)at, format, args);
 }
 
+static void service_fail_for_good(struct weir_context *ctx, const char *format, va_list args)
+{
+	if (!ctx->chain->has_failed)
+		ctx->chain->is_final = true;
+	service_fail(ctx, format, args);
+}
+
 static void service_not_before(struct weir_context *ctx, uint64_t time_ns)
 {
 	struct chain *c = ctx->chain;
@@ -113,12 +120,14 @@ static bool service_keyed_put(struct weir_context *ctx, uint32_t state, const vo
 	if (__builtin_expect(keyed_state_put_batch(s->keyed, keys, stride, count, values), 1))
 		return true;
 	if (keyed_state_error(s->keyed) == -EDOM)
-		weir_fail(ctx, "state %s got a key of another subtask: the edge in front must "
-			       "partition by that key (hash)",
+		weir_fail_for_good(ctx,
+				"state %s got a key of another subtask: the edge in front must "
+				"partition by that key (hash)",
 				s->declared.name);
 	else
-		weir_fail(ctx, "state %s is full: it holds %llu entries and needs more; raise the "
-			       "operator's capacity (and taskmanager.memory.managed.size)",
+		weir_fail_for_good(ctx,
+				"state %s is full: it holds %llu entries and needs more; raise the "
+				"operator's capacity (and taskmanager.memory.managed.size)",
 				s->declared.name, (unsigned long long)s->declared.capacity);
 	return false;
 }
@@ -241,4 +250,5 @@ const struct weir_services chain_services = {
 	.queue_push = service_queue_push,
 	.queue_pop = service_queue_pop,
 	.send_event = service_send_event,
+	.fail_for_good = service_fail_for_good,
 };

@@ -225,6 +225,10 @@ struct weir_services {
 
 	/* To the operator's coordinator (see weir_operator.coordinator).  At most 4096 bytes. */
 	void (*send_event)(struct weir_context *ctx, const void *data, uint32_t bytes);
+
+	/* Like fail, when another attempt would only repeat it (an input that is no capture): the
+	 * job fails once, for good, instead of being started again. */
+	void (*fail_for_good)(struct weir_context *ctx, const char *format, va_list args);
 };
 
 /* ---- the operator table --------------------------------------------------------------------- */
@@ -326,6 +330,16 @@ __attribute__((format(printf, 2, 3))) static inline void weir_fail(
 
 	va_start(args, format);
 	weir_services_of(ctx)->fail(ctx, format, args);
+	va_end(args);
+}
+
+__attribute__((format(printf, 2, 3))) static inline void weir_fail_for_good(
+		struct weir_context *ctx, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	weir_services_of(ctx)->fail_for_good(ctx, format, args);
 	va_end(args);
 }
 

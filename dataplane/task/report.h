@@ -44,6 +44,7 @@ struct report {
 	struct attempt_id attempt;
 	int64_t checkpoint_id;
 	enum task_status status;
+	bool is_final; /* TASK_FAILED: another attempt would only repeat it */
 	enum decline_reason reason;
 	struct checkpoint_metrics metrics;
 	const struct task_state *state;

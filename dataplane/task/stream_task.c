@@ -35,6 +35,14 @@ static void answer_decline(struct checkpoint_responder *r, int64_t checkpoint_id
 		t->config.reporter->decline(t->config.reporter, checkpoint_id, reason, text);
 }
 
+static void answer_collect(struct checkpoint_responder *r)
+{
+	struct stream_task *t = task_of(r);
+
+	if (t->config.reporter->collect != NULL)
+		t->config.reporter->collect(t->config.reporter);
+}
+
 /* ---- life ---- */
 
 static int create_handler(struct stream_task *t)
@@ -79,6 +87,7 @@ int stream_task_create(struct stream_task **out, const struct stream_task_config
 	t->config = *config;
 	t->responder.acknowledge = answer_acknowledge;
 	t->responder.decline = answer_decline;
+	t->responder.collect = answer_collect;
 	t->status = TASK_INITIALIZING;
 	t->latest_reported_id = config->restored_checkpoint_id;
 	int status = create_handler(t);
@@ -382,6 +391,11 @@ bool stream_task_is_ended(const struct stream_task *t)
 enum task_status stream_task_status(const struct stream_task *t)
 {
 	return __atomic_load_n(&t->status, __ATOMIC_RELAXED);
+}
+
+bool stream_task_is_failure_final(const struct stream_task *t)
+{
+	return chain_is_failure_final(t->config.chain);
 }
 
 uint64_t stream_task_not_before(const struct stream_task *t)

@@ -41,6 +41,8 @@ struct task_reporter {
 			bool has_finished_operators);
 	void (*decline)(struct task_reporter *r, int64_t checkpoint_id,
 			enum decline_reason reason, const char *text);
+	/* Optional: see checkpoint_responder. */
+	void (*collect)(struct task_reporter *r);
 };
 
 struct stream_task_config {
@@ -98,6 +100,8 @@ void stream_task_cancel(struct stream_task *t);
 /* FINISHED, CANCELED or FAILED, and nothing of it is under way any more. */
 bool stream_task_is_ended(const struct stream_task *t);
 enum task_status stream_task_status(const struct stream_task *t);
+/* A failure that another attempt would only repeat. */
+bool stream_task_is_failure_final(const struct stream_task *t);
 /* 0: at any time; else the monotonic time before which a turn would do nothing new. */
 uint64_t stream_task_not_before(const struct stream_task *t);
 

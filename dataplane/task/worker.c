@@ -169,6 +169,7 @@ static void report_status(struct task_reporter *r, enum task_status status, cons
 	struct report *report = new_report(t, REPORT_STATUS);
 
 	report->status = status;
+	report->is_final = status == TASK_FAILED && stream_task_is_failure_final(t->stream);
 	snprintf(report->text, sizeof(report->text), "%s", text);
 	send_report(t->worker, report);
 }
@@ -206,6 +207,11 @@ static void report_decline(struct task_reporter *r, int64_t checkpoint_id,
 	report->reason = reason;
 	snprintf(report->text, sizeof(report->text), "%s", text);
 	send_report(t->worker, report);
+}
+
+static void collect_releases(struct task_reporter *r)
+{
+	take_back_reports(reporting_task(r)->worker);
 }
 
 static void report_event(
@@ -251,6 +257,7 @@ void worker_adopt(struct worker *w, struct task *t)
 		.end_of_data = report_end_of_data,
 		.acknowledge = report_acknowledge,
 		.decline = report_decline,
+		.collect = collect_releases,
 	};
 	t->events.send = report_event;
 }

@@ -168,7 +168,10 @@ struct task_world *task_world_create(struct scenario *s)
 			.has_finished_tasks = true,
 	};
 	w->clock = (struct clock){clock_now_ns, clock_wall};
-	w->reporter = (struct task_reporter){on_status, on_end_of_data, on_acknowledge, on_decline};
+	w->reporter = (struct task_reporter){.status = on_status,
+			.end_of_data = on_end_of_data,
+			.acknowledge = on_acknowledge,
+			.decline = on_decline};
 	return w;
 }
 

@@ -334,7 +334,7 @@ const struct weir_services *harness_services(void)
 			list_at, list_add, list_remove, keyed_put, keyed_get, keyed_next,
 			keyed_remove, keyed_count, counter, file_open, file_write, file_close,
 			file_publish, queue_create, queue_destroy, queue_push, queue_pop,
-			send_event};
+			send_event, fail};
 
 	return &services;
 }

@@ -88,7 +88,10 @@ void task_fixture_init(struct task_fixture *f, uint32_t operator_count)
 	memset(f, 0, sizeof(*f));
 	chain_fixture_init(&f->chain, operator_count);
 	f->clock = hand_clock_make(1000000, 1);
-	f->reporter = (struct task_reporter){on_status, on_end_of_data, on_acknowledge, on_decline};
+	f->reporter = (struct task_reporter){.status = on_status,
+			.end_of_data = on_end_of_data,
+			.acknowledge = on_acknowledge,
+			.decline = on_decline};
 }
 
 static void open_writer(struct task_fixture *f)

@@ -225,6 +225,32 @@ Test(stream_task, one_input_that_does_not_drain_spares_the_last_words)
 	task_fixture_close(&f);
 }
 
+/* What the worker does when it is asked: the releases that wait are handed in. */
+static void hand_in_release(struct task_reporter *r)
+{
+	struct task_fixture *f = (struct task_fixture *)((char *)r -
+			offsetof(struct task_fixture, reporter));
+
+	f->has_state = false;
+	stream_task_release_state(f->task);
+}
+
+Test(stream_task, takes_a_trigger_that_came_together_with_the_release_of_the_answer_before)
+{
+	struct task_fixture f;
+
+	task_fixture_begin_source(&f, NULL);
+	f.keeps_state = true;
+	task_fixture_trigger(&f, 1);
+	task_fixture_run(&f);
+	f.reporter.collect = hand_in_release;
+	task_fixture_trigger(&f, 2);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "ack1 ack2");
+	f.keeps_state = false;
+	task_fixture_close(&f);
+}
+
 /* TK-13. */
 Test(stream_task, only_a_checkpoint_behind_the_end_of_all_tasks_releases_it)
 {
