@@ -197,7 +197,7 @@ static void judge_memlock(
 
 	SAY(row->is, "%s%s", soft < 0 ? "unlimited" : size_text(soft, size),
 			is_root ? ", and root is exempt" : "");
-	SAY(row->needed, "%s, so that buffers can be registered for storage and NICs",
+	SAY(row->needed, "%s, for NIC ports to come; nothing locks memory yet",
 			size_text(needed, size));
 	if (soft < 0 || soft >= needed || is_root)
 		return;
