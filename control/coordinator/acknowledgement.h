@@ -18,7 +18,7 @@ struct subtask_metrics {
 	int64_t start_delay_ns;
 	int64_t processed_bytes; /* during alignment */
 	int64_t persisted_bytes; /* during alignment: in-flight data */
-	int64_t sync_ms, async_ms;
+	int64_t sync_ns, async_ns;
 	int64_t checkpointed_bytes; /* written by this checkpoint */
 	int64_t state_bytes;        /* all of the state */
 	bool is_unaligned;

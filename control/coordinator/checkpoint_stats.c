@@ -78,6 +78,13 @@ int64_t checkpoint_record_duration_ms(const struct checkpoint_record *r)
 	return r->latest_ack_ms >= 0 ? r->latest_ack_ms - r->trigger_ms : -1;
 }
 
+uint32_t checkpoint_record_slowest(const struct checkpoint_record *r)
+{
+	return r->status == CHECKPOINT_FAILED && r->failure_subtask != UINT32_MAX
+			? r->failure_subtask
+			: r->latest_subtask;
+}
+
 struct checkpoint_counts checkpoint_stats_counts(const struct checkpoint_stats *s)
 {
 	return s->counts;
@@ -153,6 +160,7 @@ static void note_plan(struct checkpoint_record *r, const struct checkpoint_plan 
 	for (uint32_t i = 0; i < r->subtask_count; i++) {
 		r->subtasks[i].ack_ms = plan->is_finished[i] ? r->trigger_ms : -1;
 		r->subtasks[i].is_finished = plan->is_finished[i];
+		r->subtasks[i].attempt = plan->attempts[i];
 	}
 	r->planned_count = plan->wait_count + plan->finished_count;
 	r->acknowledged_count = plan->finished_count;

@@ -37,6 +37,7 @@ const char *checkpoint_phase_name(enum checkpoint_phase phase);
 
 struct subtask_stats {
 	int64_t ack_ms;
+	struct attempt_id attempt; /* that was planned */
 	struct subtask_metrics metrics;
 	bool is_finished; /* it had finished before; acknowledged at once, all zeros */
 	bool is_aborted;  /* metrics of an incomplete report */
@@ -65,6 +66,9 @@ struct checkpoint_record {
 
 /* Latest acknowledgement (failed: failure) minus trigger; -1 when there is none. */
 int64_t checkpoint_record_duration_ms(const struct checkpoint_record *r);
+/* The last to acknowledge; of a failed one whom to blame or who was waited for.  UINT32_MAX: nobody
+ * yet. */
+uint32_t checkpoint_record_slowest(const struct checkpoint_record *r);
 
 /* Of completed checkpoints. */
 enum checkpoint_summary {

@@ -566,6 +566,13 @@ const struct execution *job_master_execution(
 	return &jm->executions[execution_graph_subtask(jm->graph, place, subtask_index)];
 }
 
+const char *job_master_print_subtask(
+		const struct job_master *jm, uint32_t subtask, char text[SUBTASK_TEXT_BYTES])
+{
+	execution_graph_print_subtask(jm->graph, subtask, text);
+	return text;
+}
+
 const struct job_failure *job_master_failure(const struct job_master *jm, uint32_t index)
 {
 	if (index >= jm->failure_count || index >= JOB_FAILURES_MAX)

@@ -129,6 +129,10 @@ uint32_t job_master_vertex(const struct job_master *jm, uint32_t place);
 const struct execution *job_master_execution(
 		const struct job_master *jm, uint32_t place, uint32_t subtask_index);
 
+/* "uid (1/2)", of a subtask by its number in checkpoint statistics; `text`. */
+const char *job_master_print_subtask(
+		const struct job_master *jm, uint32_t subtask, char text[SUBTASK_TEXT_BYTES]);
+
 struct job_failure {
 	int64_t wall_ms;
 	char task[128];         /* "uid (1/2)" or "" */

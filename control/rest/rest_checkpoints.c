@@ -61,6 +61,20 @@ static json_t *format_of(const struct checkpoint_record *r)
 	return json_string(r->properties.format == FORMAT_NATIVE ? "NATIVE" : "CANONICAL");
 }
 
+/* What Flink has not. */
+static void add_own(const struct job_master *jm, json_t *json, const struct checkpoint_record *r)
+{
+	char text[SUBTASK_TEXT_BYTES];
+	uint32_t slowest = checkpoint_record_slowest(r);
+
+	if (r->status != CHECKPOINT_COMPLETED)
+		json_object_set_new(json, "phase", json_string(checkpoint_phase_name(r->phase)));
+	json_object_set_new(json, "slowest_subtask",
+			slowest == UINT32_MAX
+					? json_null()
+					: rest_text(job_master_print_subtask(jm, slowest, text)));
+}
+
 /* `tasks` is taken. */
 static json_t *checkpoint(const struct job_master *jm, const struct checkpoint_record *r,
 		json_t *tasks)
@@ -93,6 +107,7 @@ static json_t *checkpoint(const struct job_master *jm, const struct checkpoint_r
 				r->failure_message == NULL ? json_null()
 							   : rest_text(r->failure_message));
 	}
+	add_own(jm, json, r);
 	return json;
 }
 

@@ -55,8 +55,8 @@ static struct task_sum sum_of(
 		add(&sum.processed, m->processed_bytes);
 		add(&sum.persisted, m->persisted_bytes);
 		add(&sum.took, s->ack_ms - r->trigger_ms);
-		add(&sum.sync, m->sync_ms);
-		add(&sum.async, m->async_ms);
+		add(&sum.sync, m->sync_ns / NS_IN_MS);
+		add(&sum.async, m->async_ns / NS_IN_MS);
 		add(&sum.alignment, m->alignment_ns / NS_IN_MS);
 		add(&sum.start_delay, m->start_delay_ns / NS_IN_MS);
 	}
@@ -110,28 +110,59 @@ static json_t *summary(const struct task_sum *sum)
 			span_json(&sum->start_delay));
 }
 
-static json_t *subtask(const struct checkpoint_record *r, uint32_t first, uint32_t index)
+/* What Flink has not: more than milliseconds, and which attempt it was. */
+static void add_own(json_t *json, const struct subtask_stats *s)
 {
-	const struct subtask_stats *s =
-			first + index < r->subtask_count ? &r->subtasks[first + index] : NULL;
-
-	if (s == NULL || s->ack_ms < 0)
-		return json_pack("{s:s, s:i, s:s}", "className", "pending", "index", (int)index,
-				"status", "pending_or_failed");
 	const struct subtask_metrics *m = &s->metrics;
+
+	json_object_set_new(json, "attempt",
+			json_integer((json_int_t)execution_number_of(s->attempt)));
+	if (s->ack_ms < 0)
+		return;
+	json_object_set_new(json, "finished", json_boolean(s->is_finished));
+	json_object_set_new(json, "nanoseconds",
+			json_pack("{s:I, s:I, s:I, s:I}", "start_delay",
+					(json_int_t)m->start_delay_ns, "alignment",
+					(json_int_t)m->alignment_ns, "sync",
+					(json_int_t)m->sync_ns, "async",
+					(json_int_t)m->async_ns));
+}
+
+static json_t *completed(
+		const struct checkpoint_record *r, const struct subtask_stats *s, uint32_t index)
+{
+	const struct subtask_metrics *m = &s->metrics;
+
 	return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I}, s:{s:i, s:I, s:I, s:I}, "
 			 "s:I, s:b, s:b, s:s}",
 			"className", "completed", "index", (int)index, "ack_timestamp",
 			(json_int_t)s->ack_ms, "end_to_end_duration",
 			(json_int_t)(s->ack_ms - r->trigger_ms), "checkpointed_size",
 			(json_int_t)m->checkpointed_bytes, "state_size",
-			(json_int_t)m->state_bytes, "checkpoint", "sync", (json_int_t)m->sync_ms,
-			"async", (json_int_t)m->async_ms, "alignment", "buffered", 0, "processed",
-			(json_int_t)m->processed_bytes, "persisted",
+			(json_int_t)m->state_bytes, "checkpoint", "sync",
+			(json_int_t)(m->sync_ns / NS_IN_MS), "async",
+			(json_int_t)(m->async_ns / NS_IN_MS), "alignment", "buffered", 0,
+			"processed", (json_int_t)m->processed_bytes, "persisted",
 			(json_int_t)m->persisted_bytes, "duration",
 			(json_int_t)(m->alignment_ns / NS_IN_MS), "start_delay",
 			(json_int_t)(m->start_delay_ns / NS_IN_MS), "unaligned_checkpoint",
 			m->is_unaligned, "aborted", s->is_aborted, "status", "completed");
+}
+
+static json_t *subtask(const struct checkpoint_record *r, uint32_t first, uint32_t index)
+{
+	const struct subtask_stats *s =
+			first + index < r->subtask_count ? &r->subtasks[first + index] : NULL;
+	json_t *json;
+
+	if (s == NULL || s->ack_ms < 0)
+		json = json_pack("{s:s, s:i, s:s}", "className", "pending", "index", (int)index,
+				"status", "pending_or_failed");
+	else
+		json = completed(r, s, index);
+	if (s != NULL)
+		add_own(json, s);
+	return json;
 }
 
 void rest_get_checkpoint_subtasks(struct rest_call *call)

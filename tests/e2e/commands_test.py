@@ -1,10 +1,39 @@
 """Every command answers while a job runs, in words and as JSON."""
 
+import json
+
 from captures import flows_capture
-from harness import DONE, USAGE, expect, expect_equal
+from harness import DONE, FAILURE, USAGE, expect, expect_equal
 from processes import free_port
 
 JOB = "flow-metering"
+
+
+def look_at_checkpoints(w, rest):
+    """One checkpoint, from the trigger to the acknowledgement of each subtask."""
+    history = w.weir_json("checkpoints", JOB, *rest)["history"]
+    expect(all("phase" in c or c["external_path"] for c in history), f"a phase: {history}")
+    done = [c for c in history if c["status"] == "COMPLETED"][0]
+    expect(done["slowest_subtask"], f"a completed checkpoint names its slowest subtask: {done}")
+    one = w.weir_json("checkpoints", JOB, "--id", str(done["id"]), *rest)
+    subtasks = [s for v in one["vertices"] for s in v["subtasks"]]
+    expect_equal([v["name"] for v in one["vertices"]], ["ingest", "metering"], "vertices")
+    expect_equal(len(subtasks), done["num_subtasks"], "subtasks of the checkpoint")
+    for subtask in subtasks:
+        times = subtask["nanoseconds"]
+        expect(0 < times["async"] < 10_000_000_000, f"a time to write: {subtask}")
+        expect(times["start_delay"] >= 0 and times["sync"] >= 0, f"no time is missing: {subtask}")
+        expect_equal(subtask["attempt"], 1, "attempt")
+    status, out, err = w.weir("checkpoints", JOB, "--id", str(done["id"]), *rest)
+    expect_equal(status, DONE, f"weir checkpoints --id: exit status\n{err}")
+    for word in ("metering", "2/2", "alignment", "async"):
+        expect(word in out, f"weir checkpoints --id prints {word}:\n{out}")
+    expect("-1 ms" not in out, f"no time is a stand-in:\n{out}")
+    expect_equal(w.weir_json("checkpoints", JOB, "--failed", *rest)["history"], [],
+                 "failed checkpoints")
+    status, out, _ = w.weir("checkpoints", "no-such-job", "--json", *rest)
+    expect_equal(status, FAILURE, "exit status for a job that is not here")
+    expect("no-such-job" in json.loads(out)["error"], f"the error as JSON: {out}")
 
 
 def test(w):
@@ -22,6 +51,7 @@ def test(w):
         status, out, err = w.weir(*words, *rest)
         expect_equal(status, DONE, f"weir {words}: exit status\n{err}")
         expect(out.strip(), f"weir {words} prints something")
+    look_at_checkpoints(w, rest)
     run.interrupt()
     run.wait()
 

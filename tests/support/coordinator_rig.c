@@ -122,7 +122,7 @@ void rig_acknowledge(struct rig *r, int64_t id, uint32_t subtask, const char *sh
 		.subtask = subtask,
 		.attempt = execution_graph_attempt(r->graph, subtask),
 		.checkpoint_id = id,
-		.metrics = { .state_bytes = 100, .checkpointed_bytes = 10, .sync_ms = 3 },
+		.metrics = { .state_bytes = 100, .checkpointed_bytes = 10, .sync_ns = 3 },
 	};
 
 	a.state.bytes = strdup("state");

@@ -39,7 +39,7 @@ static struct acknowledgement ack(int64_t id, uint32_t subtask)
 		.subtask = subtask,
 		.checkpoint_id = id,
 		.metrics = { .checkpointed_bytes = 10, .state_bytes = 100, .processed_bytes = 3,
-				.persisted_bytes = 1, .sync_ms = 4, .async_ms = 5,
+				.persisted_bytes = 1, .sync_ns = 4, .async_ns = 5,
 				.alignment_ns = 6, .start_delay_ns = 7 },
 	};
 }
@@ -70,7 +70,7 @@ Test(checkpoint_stats, a_completed_checkpoint_has_sums_times_and_its_subtasks)
 	cr_assert(c->subtasks[0].is_finished);
 	cr_assert(eq(i64, c->subtasks[0].ack_ms, 1000));
 	cr_assert(eq(i64, c->subtasks[1].ack_ms, 1010));
-	cr_assert(eq(i64, c->subtasks[2].metrics.sync_ms, 4));
+	cr_assert(eq(i64, c->subtasks[2].metrics.sync_ns, 4));
 	cr_assert(eq(u32, c->latest_subtask, 2));
 	cr_assert(eq(i64, c->state_bytes, 200));
 	cr_assert(eq(i64, c->checkpointed_bytes, 20));
@@ -144,13 +144,13 @@ Test(checkpoint_stats, metrics_of_a_subtask_that_did_not_finish_show_as_aborted)
 					.subtask = UINT32_MAX },
 			200);
 	checkpoint_stats_on_incomplete(r.s, &late, 300);
-	first.metrics.sync_ms = 99;
+	first.metrics.sync_ns = 99;
 	checkpoint_stats_on_incomplete(r.s, &first, 310);
 
 	const struct checkpoint_record *c = checkpoint_stats_latest_failed(r.s);
 
 	cr_assert(not(c->subtasks[1].is_aborted));
-	cr_assert(eq(i64, c->subtasks[1].metrics.sync_ms, 4));
+	cr_assert(eq(i64, c->subtasks[1].metrics.sync_ns, 4));
 	cr_assert(c->subtasks[2].is_aborted);
 	cr_assert(eq(i64, c->subtasks[2].ack_ms, 300));
 	cr_assert(eq(u32, c->acknowledged_count, 2));

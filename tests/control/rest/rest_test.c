@@ -100,8 +100,8 @@ static void acknowledge(
 			.checkpoint_id = id,
 			.metrics = {.state_bytes = 100 + subtask,
 					.checkpointed_bytes = 10 + subtask,
-					.sync_ms = 1,
-					.async_ms = 2,
+					.sync_ns = 1000001,
+					.async_ns = 2000000,
 					.start_delay_ns = 3000000,
 					.alignment_ns = 4000000,
 					.processed_bytes = 5,
@@ -122,10 +122,12 @@ static void note_checkpoints(struct job_master *jm)
 		acknowledge(s, 1, i, 1010 + i);
 	checkpoint_stats_on_completed(s, 1, "/somewhere/chk-1", 1020);
 	pend(s, 2, 2000);
+	checkpoint_stats_on_phase(s, 2, PHASE_TASKS);
 	acknowledge(s, 2, 3, 2010);
 	checkpoint_stats_on_failed(s, 2,
 			&(struct checkpoint_blame){REASON_EXPIRED, UINT32_MAX, NULL}, 2500);
 	pend(s, 3, 3000);
+	checkpoint_stats_on_phase(s, 3, PHASE_TASKS);
 	acknowledge(s, 3, 0, 3005);
 }
 
@@ -197,6 +199,28 @@ Test(rest, shows_a_checkpoint_by_vertex_and_subtask)
 	cr_assert_eq(json_integer_value(json_object_get(size, "min")), 102);
 	cr_assert_eq(json_integer_value(json_object_get(second, "state_size")), 103);
 	cr_assert_eq(json_integer_value(json_object_get(second, "start_delay")), 3);
+	/* Ours: an attempt, and more than milliseconds. */
+	const json_t *times = json_object_get(second, "nanoseconds");
+	cr_assert_eq(json_integer_value(json_object_get(times, "sync")), 1000001);
+	cr_assert_eq(json_integer_value(json_object_get(times, "alignment")), 4000000);
+	cr_assert_eq(json_integer_value(json_object_get(second, "attempt")), 0);
+	json_decref(json);
+}
+
+Test(rest, names_the_slowest_subtask_and_the_phase)
+{
+	note_checkpoints(rest_submit());
+	json_t *json = rest_ask("GET", "/jobs/paced/checkpoints", NULL, 200);
+	const json_t *history = json_object_get(json, "history");
+	const json_t *pending = json_array_get(history, 0), *failed = json_array_get(history, 1);
+	const json_t *completed = json_array_get(history, 2);
+
+	/* Who acknowledged last; of one that failed, who was waited for. */
+	cr_assert_str_eq(rest_text_at(completed, "slowest_subtask"), "counting (2/2)");
+	cr_assert_str_eq(rest_text_at(failed, "slowest_subtask"), "make (1/2)");
+	cr_assert_str_eq(rest_text_at(failed, "phase"), "waiting for tasks");
+	cr_assert_str_eq(rest_text_at(pending, "phase"), "waiting for tasks");
+	cr_assert_null(json_object_get(completed, "phase"));
 	json_decref(json);
 }
 
