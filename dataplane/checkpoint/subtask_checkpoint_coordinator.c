@@ -12,6 +12,7 @@
 #include "dataplane/channel/output_gate.h"
 #include "dataplane/checkpoint/checkpoint_responder.h"
 #include "dataplane/checkpoint/operator_files.h"
+#include "dataplane/checkpoint/savepoint_locations.h"
 #include "dataplane/checkpoint/state_writer.h"
 #include "dataplane/checkpoint/task_state.h"
 #include "dataplane/operator/chain.h"
@@ -147,20 +148,38 @@ static bool is_wanted(struct subtask_checkpoint_coordinator *c, int64_t id)
 	return true;
 }
 
+static_assert((int)SAVEPOINT_LOCATION_BYTES <= (int)STATE_WRITER_PATH_BYTES, "every location fits");
+
+/* Step 6, SL-4: where the states go. */
+static int resolve_location(const struct subtask_checkpoint_coordinator *c,
+		const struct event *barrier, char directory[STATE_WRITER_PATH_BYTES])
+{
+	if (c->config.locations != NULL &&
+			snapshot_kind_is_savepoint(
+					(enum snapshot_kind)barrier->options.snapshot))
+		return savepoint_locations_find(c->config.locations, barrier->checkpoint_id,
+				       directory)
+				? 0
+				: -ENOENT;
+	int length = snprintf(directory, STATE_WRITER_PATH_BYTES, "%s/chk-%" PRId64,
+			c->config.checkpoint_dir, barrier->checkpoint_id);
+	return length >= STATE_WRITER_PATH_BYTES ? -ENAMETOOLONG : 0;
+}
+
 /* Steps 6 and 7: the synchronous part. */
-static void begin_snapshot(struct subtask_checkpoint_coordinator *c, int64_t id)
+static void begin_snapshot(struct subtask_checkpoint_coordinator *c, const struct event *barrier)
 {
 	char directory[STATE_WRITER_PATH_BYTES], text[128];
-
 	struct checkpoint_responder *responder = c->config.responder;
+	int64_t id = barrier->checkpoint_id;
 
 	if (c->async.is_reported && responder->collect != NULL)
 		responder->collect(responder);
-	int length = snprintf(directory, sizeof(directory), "%s/chk-%" PRId64,
-			c->config.checkpoint_dir, id);
-	int status = length >= (int)sizeof(directory) ? -ENAMETOOLONG : -EBUSY;
-	if (status == -EBUSY && c->async.checkpoint_id == 0)
-		status = state_writer_begin(c->config.writer, id, directory);
+	int status = resolve_location(c, barrier, directory);
+	if (status == 0)
+		status = c->async.checkpoint_id != 0
+				? -EBUSY
+				: state_writer_begin(c->config.writer, id, directory);
 	if (status != 0) {
 		snprintf(text, sizeof(text), "the snapshot cannot begin: %s",
 				status == -EBUSY ? "writes of an earlier one have not come back"
@@ -194,7 +213,7 @@ bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_c
 		broadcast_cancel(c, id);
 		return true;
 	}
-	begin_snapshot(c, id);
+	begin_snapshot(c, barrier);
 	if (c->async.checkpoint_id != id)
 		return true;
 	uint64_t now_ns = clock->now_ns(clock);

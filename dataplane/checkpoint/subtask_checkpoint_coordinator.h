@@ -24,6 +24,7 @@ struct checkpoint_responder;
 struct clock;
 struct operator_files;
 struct output_gate;
+struct savepoint_locations;
 struct state_writer;
 struct subtask_checkpoint_coordinator;
 
@@ -36,6 +37,7 @@ struct subtask_checkpoint_coordinator_config {
 	struct checkpoint_responder *responder;
 	struct clock *clock;
 	const char *checkpoint_dir;             /* holds chk-<id>/ */
+	const struct savepoint_locations *locations; /* NULL: savepoints stand there too */
 	uint32_t max_concurrent;                /* how many aborted ids are remembered */
 };
 

@@ -71,6 +71,7 @@ static int create_checkpoints(struct stream_task *t)
 		.responder = &t->responder,
 		.clock = t->config.clock,
 		.checkpoint_dir = t->config.checkpoint_dir,
+		.locations = t->config.locations,
 		.max_concurrent = t->config.max_concurrent,
 	};
 
@@ -194,6 +195,8 @@ static bool has_final_checkpoint(const struct stream_task *t)
 static bool is_final(const struct stream_task *t)
 {
 	if (stream_task_open_channels(t) > 0)
+		return false;
+	if (t->sync_savepoint_id != 0 && !t->is_final_complete)
 		return false;
 	return !has_final_checkpoint(t) || (t->is_final_complete && is_all_processed(t));
 }

@@ -14,7 +14,8 @@
  *
  * At the end of input: last watermark, finish hooks, end of data goes out and is reported, then
  * the task waits for a checkpoint made after that (TK-13), ends its operators' work and sends end
- * of partition (TK-14).
+ * of partition (TK-14).  A synchronous savepoint (21) brings a source to its end the same way, and
+ * its completion releases the task.
  */
 
 #include "dataplane/checkpoint/checkpoint_metrics.h"
@@ -27,6 +28,7 @@ struct clock;
 struct input_gate;
 struct operator_files;
 struct output_gate;
+struct savepoint_locations;
 struct state_writer;
 struct stream_task;
 struct task_state;
@@ -56,6 +58,7 @@ struct stream_task_config {
 	struct task_reporter *reporter;
 	struct clock *clock;
 	const char *checkpoint_dir;
+	const struct savepoint_locations *locations; /* NULL: savepoints stand there too */
 	int64_t restored_checkpoint_id;  /* 0: none */
 	uint32_t max_concurrent;
 	bool checkpointing;              /* false: the end waits for no checkpoint (TK-15) */
@@ -80,7 +83,7 @@ bool stream_task_take_from(struct stream_task *t, uint32_t channel);
 
 /* ---- mail ---- */
 
-/* TK-3, TK-4. */
+/* TK-3, TK-4, TK-17. */
 void stream_task_trigger_checkpoint(
 		struct stream_task *t, const struct checkpoint_request *request, uint64_t now_ns);
 /* TK-9; `is_release` as in taskmanager_confirm_checkpoint. */

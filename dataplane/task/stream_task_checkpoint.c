@@ -1,5 +1,8 @@
 /* The checkpoint part of stream_task: sections 13.2 - 13.5. */
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "dataplane/base/check.h"
 #include "dataplane/task/stream_task_internal.h"
 
@@ -17,6 +20,43 @@ static struct gate_channel gate_channel_of(const struct stream_task *t, uint32_t
 	return (struct gate_channel){t->config.inputs[gate], channel - t->first_channel[gate]};
 }
 
+/* ---- synchronous savepoints ---- */
+
+static bool is_synchronous(uint8_t kind)
+{
+	return snapshot_kind_is_synchronous((enum snapshot_kind)kind);
+}
+
+/* 13.3: false, and the task fails, when another one is under way. */
+static bool enter_sync_savepoint(struct stream_task *t, int64_t id)
+{
+	char text[128];
+
+	if (t->sync_savepoint_id != 0 && t->sync_savepoint_id != id) {
+		snprintf(text, sizeof(text),
+				"savepoint %" PRId64 " is to stop the task, while %" PRId64
+				" is about to",
+				id, t->sync_savepoint_id);
+		stream_task_fail(t, text);
+		return false;
+	}
+	t->sync_savepoint_id = id;
+	return true;
+}
+
+/* TK-8, TK-10: who took part in it has no way back. */
+static bool fail_if_sync_savepoint(struct stream_task *t, int64_t id)
+{
+	char text[96];
+
+	if (t->sync_savepoint_id == 0 || t->sync_savepoint_id != id)
+		return false;
+	snprintf(text, sizeof(text),
+			"Stop-with-savepoint failed: savepoint %" PRId64 " was aborted", id);
+	stream_task_fail(t, text);
+	return true;
+}
+
 /* 13.3. */
 static void perform_checkpoint(struct stream_task *t, const struct event *barrier,
 		const struct checkpoint_arrival *arrival)
@@ -27,6 +67,8 @@ static void perform_checkpoint(struct stream_task *t, const struct event *barrie
 		subtask_checkpoint_coordinator_cancel_downstream(t->checkpoints, id);
 		return;
 	}
+	if (is_synchronous(barrier->options.snapshot) && !enter_sync_savepoint(t, id))
+		return;
 	if (t->phase >= PHASE_AWAIT_FINAL && t->final_minimum_id == 0)
 		t->final_minimum_id = id;
 	(void)subtask_checkpoint_coordinator_checkpoint_state(t->checkpoints, barrier, arrival);
@@ -59,6 +101,8 @@ static void carry_out(struct stream_task *t, const struct barrier_decision *d)
 		break;
 	}
 	case BARRIER_ABORT:
+		if (fail_if_sync_savepoint(t, d->checkpoint_id))
+			break;
 		subtask_checkpoint_coordinator_abort_on_barrier(
 				t->checkpoints, d->checkpoint_id, d->reason);
 		break;
@@ -162,6 +206,16 @@ static void forget_deferred(struct stream_task *t, int64_t checkpoint_id)
 	t->deferred_count = kept;
 }
 
+/* TK-17: it emits nothing more; when end of data is out, the savepoint is taken. */
+static void stop_source(struct stream_task *t, const struct checkpoint_request *request)
+{
+	t->sync_savepoint_id = request->checkpoint_id;
+	t->stop_mode = request->kind == SNAPSHOT_SAVEPOINT_SUSPEND ? STOP_NO_DRAIN : STOP_DRAIN;
+	t->phase = PHASE_LAST_WATERMARK;
+	t->not_before_ns = 0;
+	defer(t, request);
+}
+
 void stream_task_trigger_checkpoint(
 		struct stream_task *t, const struct checkpoint_request *request, uint64_t now_ns)
 {
@@ -170,6 +224,9 @@ void stream_task_trigger_checkpoint(
 		refuse(t, request, DECLINE_TASK_NOT_READY, "the task is not running");
 	else if (t->phase >= PHASE_CLOSING)
 		refuse(t, request, DECLINE_TASK_CLOSING, "the task is about to end");
+	else if (snapshot_kind_is_synchronous(request->kind) && t->config.input_count == 0 &&
+			t->phase == PHASE_RUNNING)
+		stop_source(t, request);
 	else if (t->phase > PHASE_RUNNING && t->phase < PHASE_AWAIT_FINAL)
 		defer(t, request);
 	else
@@ -188,7 +245,9 @@ void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id, b
 {
 	if (t->status != TASK_RUNNING)
 		return;
-	if (is_release && t->final_minimum_id != 0 && checkpoint_id >= t->final_minimum_id)
+	if (t->sync_savepoint_id != 0)
+		t->is_final_complete |= checkpoint_id == t->sync_savepoint_id;
+	else if (is_release && t->final_minimum_id != 0 && checkpoint_id >= t->final_minimum_id)
 		t->is_final_complete = true;
 	if (checkpoint_id <= t->latest_reported_id)
 		return;
@@ -205,6 +264,8 @@ void stream_task_notify_aborted(struct stream_task *t, int64_t checkpoint_id,
 	if (latest_completed_id > 0)
 		stream_task_notify_complete(t, latest_completed_id, is_release);
 	forget_deferred(t, checkpoint_id);
+	if (fail_if_sync_savepoint(t, checkpoint_id))
+		return;
 	subtask_checkpoint_coordinator_notify_aborted(t->checkpoints, checkpoint_id);
 }
 

@@ -48,6 +48,7 @@ struct stream_task {
 	int64_t latest_reported_id;   /* TK-9 */
 	int64_t final_minimum_id;     /* 13.3; 0: not set */
 	bool is_final_complete;
+	int64_t sync_savepoint_id;    /* 13.3; 0: none */
 	/* They came between the end of input and end of data; oldest first. */
 	uint32_t deferred_count;
 	struct checkpoint_request deferred[CHECKPOINTS_IN_FLIGHT_MAX];

@@ -15,10 +15,6 @@ const char *task_refusal(const struct task *t, const struct checkpoint_request *
 		*reason = DECLINE_TASK_NOT_READY;
 		return "the task is not RUNNING";
 	}
-	if (request->kind != SNAPSHOT_CHECKPOINT && request->kind != SNAPSHOT_FULL_CHECKPOINT) {
-		*reason = DECLINE_TASK_FAILURE;
-		return "this task takes checkpoints, no savepoints";
-	}
 	if (request->alignment != ALIGNMENT_ALIGNED) {
 		*reason = DECLINE_TASK_FAILURE;
 		return "this task takes aligned checkpoints only";

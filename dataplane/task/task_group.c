@@ -245,7 +245,11 @@ int task_group_plan(struct task_group **out, const struct task_group_config *con
 	g->tails = calloc(d->vertex_count, sizeof(g->tails[0]));
 	for (uint32_t i = 0; i < d->task_count; i++)
 		init_task(g, i);
-	int status = g->plans == NULL || g->tails == NULL ? -ENOMEM : declare_vertices(g, error);
+	int status = g->plans == NULL || g->tails == NULL ? -ENOMEM
+							  : savepoint_locations_create(
+									    &g->locations);
+	if (status == 0)
+		status = declare_vertices(g, error);
 	for (uint32_t i = 0; status == 0 && i < d->task_count; i++)
 		status = plan_task(g, i, &g->memory_bytes, error);
 	if (status == 0)
@@ -338,6 +342,7 @@ static int build_stream(struct task_group *g, struct task *t)
 		.reporter = &t->reporter,
 		.clock = g->config.clock,
 		.checkpoint_dir = g->checkpoint_dir,
+		.locations = g->locations,
 		.restored_checkpoint_id = d->restored_checkpoint_id,
 		.max_concurrent = d->max_concurrent_checkpoints,
 		.checkpointing = d->checkpointing,
@@ -440,6 +445,11 @@ struct task *task_group_task(struct task_group *g, uint32_t index)
 	return &g->tasks[index];
 }
 
+int task_group_locate_savepoint(struct task_group *g, int64_t savepoint_id, const char *path)
+{
+	return savepoint_locations_put(g->locations, savepoint_id, path);
+}
+
 struct job_id task_group_job(const struct task_group *g)
 {
 	return g->job;
@@ -492,5 +502,6 @@ void task_group_destroy(struct task_group *g)
 	task_group_destroy_channels(g);
 	free(g->plans);
 	free(g->tails);
+	savepoint_locations_destroy(g->locations);
 	free(g);
 }

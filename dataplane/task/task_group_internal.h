@@ -5,6 +5,7 @@
 #include "dataplane/channel/input_gate.h"
 #include "dataplane/channel/output_gate.h"
 #include "dataplane/checkpoint/operator_files.h"
+#include "dataplane/checkpoint/savepoint_locations.h"
 #include "dataplane/checkpoint/store_share.h"
 #include "dataplane/task/task_group.h"
 
@@ -25,6 +26,7 @@ struct task_group {
 	struct job_id job;
 	char job_text[ID128_TEXT_BYTES];
 	char checkpoint_dir[1024];
+	struct savepoint_locations *locations;
 	struct weir_declaration *tails; /* of each vertex's last operator */
 	struct task_plan *plans;        /* of each task */
 	uint64_t memory_bytes, buffer_count;

@@ -313,6 +313,16 @@ static int decline_here(struct taskmanager *tm, struct attempt_id attempt, int64
 	return 0;
 }
 
+/* Its barrier finds the place by the savepoint's id. */
+static bool locate(struct task *t, const struct checkpoint_request *request)
+{
+	return !snapshot_kind_is_savepoint(request->kind) ||
+			(request->location != NULL &&
+					task_group_locate_savepoint(t->group,
+							request->checkpoint_id,
+							request->location) == 0);
+}
+
 int taskmanager_trigger_checkpoint(struct taskmanager *tm, struct attempt_id attempt,
 		const struct checkpoint_request *request)
 {
@@ -325,6 +335,9 @@ int taskmanager_trigger_checkpoint(struct taskmanager *tm, struct attempt_id att
 	const char *refusal = task_refusal(t, request, &reason);
 	if (refusal != NULL)
 		return decline_here(tm, attempt, request->checkpoint_id, reason, refusal);
+	if (!locate(t, request))
+		return decline_here(tm, attempt, request->checkpoint_id, DECLINE_TASK_FAILURE,
+				"a savepoint needs a place with a path of less than 1024 bytes");
 	mail.request.location = NULL;
 	if (post(t, &mail, "") == 0)
 		return 0;

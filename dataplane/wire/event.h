@@ -37,10 +37,20 @@ enum alignment {
 
 struct checkpoint_options {
 	int64_t aligned_timeout_ms; /* ALIGNED_TIMEOUT_NONE: never */
-	uint32_t location;          /* id of the target location reference; 0: the job's own */
 	uint8_t snapshot;           /* enum snapshot_kind */
 	uint8_t alignment;          /* enum alignment */
 };
+
+/* 21: stop-with-savepoint. */
+static inline bool snapshot_kind_is_synchronous(enum snapshot_kind kind)
+{
+	return kind == SNAPSHOT_SAVEPOINT_SUSPEND || kind == SNAPSHOT_SAVEPOINT_TERMINATE;
+}
+
+static inline bool snapshot_kind_is_savepoint(enum snapshot_kind kind)
+{
+	return kind == SNAPSHOT_SAVEPOINT || snapshot_kind_is_synchronous(kind);
+}
 
 static inline bool checkpoint_options_is_timeoutable(const struct checkpoint_options *o)
 {

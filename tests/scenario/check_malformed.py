@@ -74,8 +74,6 @@ CASES = [
     ("task\nmode at-least-once\n", 2, 2, "mode at-least-once is not supported yet"),
     ("task\nlinks local\n", 2, 2, "a local link is not supported yet"),
     (TASK + "b 1 0 forced\n", 2, 4, "'forced' is not supported yet"),
-    (TASK + "s 1 0 suspend\n", 2, 4, "a synchronous savepoint is not supported yet"),
-    ("task\ntrigger 1 savepoint\n", 2, 2, "a trigger of a savepoint is not supported yet"),
     ("task\neod no-drain\n", 2, 2, "a source that stops without draining is not supported"),
     (TASK + "b 1 2\n", 2, 4, "2 is not in 0..1"),
     (TASK + "b 1 1..0\n", 2, 4, "0 is not in 1..1"),

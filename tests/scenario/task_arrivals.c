@@ -68,7 +68,7 @@ static bool send_barrier(struct task_world *w, const struct scenario_line *l, co
 	if (o.is_forced)
 		return scenario_unsupported(w->s, "'forced'");
 	if (o.snapshot != SNAPSHOT_CHECKPOINT)
-		return scenario_unsupported(w->s, "a synchronous savepoint");
+		snapshot = o.snapshot;
 	struct event barrier = {
 			.kind = EVENT_BARRIER,
 			.checkpoint_id = id,

@@ -101,8 +101,7 @@ static bool on_trigger(struct task_world *w, const struct scenario_line *l)
 	if (!task_read_id(w, l, &request.checkpoint_id) ||
 			!task_read_options(w, l, 2, " savepoint suspend terminate ts ", &o))
 		return false;
-	if (o.snapshot != SNAPSHOT_CHECKPOINT)
-		return scenario_unsupported(w->s, "a trigger of a savepoint");
+	request.kind = o.snapshot;
 	request.timestamp_ms = o.timestamp_ms;
 	if (!w->s->is_checking)
 		trigger(w, &request);

@@ -13,7 +13,7 @@ COORDINATOR = {
 RULES = {
     "coordinator": [f"{rule}-{n}" for rule, count in COORDINATOR.items()
                     for n in range(1, count + 1)],
-    "task": "MB-3 MB-7 TK-3 TK-4 TK-7 TK-8 TK-9 TK-10 TK-12 TK-13 TK-13a TK-14 TK-15 TK-16 "
+    "task": "MB-3 MB-7 TK-3 TK-4 TK-7 TK-8 TK-9 TK-10 TK-12 TK-13 TK-13a TK-14 TK-15 TK-16 TK-17 "
             "SC-2 SC-3 SC-4 BH-1 BH-2 BH-3 BH-4 BH-6 BH-7 BH-8 IG-4 OU-4 SP-8 "
             "10.3 12.3 14.2 14.3 14.4 14.5 16.4 16.5".split(),
 }

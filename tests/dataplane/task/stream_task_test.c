@@ -2,6 +2,7 @@
 
 #include "dataplane/channel/output_gate.h"
 #include "dataplane/channel/ring_channel.h"
+#include "dataplane/checkpoint/savepoint_locations.h"
 #include "tests/sim/mem_store.h"
 #include "tests/support/task_fixture.h"
 
@@ -340,6 +341,111 @@ Test(stream_task, a_snapshot_that_fails_while_the_task_ends_is_not_declined)
 	task_fixture_run(&f);
 	EXPECT_REPORTS(&f, "FINISHED");
 	task_fixture_close(&f);
+}
+
+/* ---- synchronous savepoints ---- */
+
+static void trigger_stop(struct task_fixture *f, int64_t id, enum snapshot_kind kind)
+{
+	struct checkpoint_request request = {.checkpoint_id = id,
+			.timestamp_ms = f->clock.wall_ms,
+			.kind = kind,
+			.alignment = ALIGNMENT_ALIGNED,
+			.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE};
+
+	stream_task_trigger_checkpoint(f->task, &request, f->clock.now_ns);
+}
+
+/* TK-17, TK-12. */
+Test(stream_task, a_suspended_source_emits_nothing_more_and_says_no_last_words)
+{
+	struct task_fixture f;
+
+	task_fixture_begin_source(&f, NULL);
+	f.chain.probes[0].poll_count = 100;
+	trigger_stop(&f, 2, SNAPSHOT_SAVEPOINT_SUSPEND);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "end-of-data ack2");
+	EXPECT_JOURNAL(&f, "a.barrier:2");
+	task_fixture_expect_event(&f, EVENT_END_OF_DATA, 0);
+	task_fixture_expect_event(&f, EVENT_BARRIER, 2);
+	ring_channel_all_processed(f.chain.edge.channels[0][0]);
+	stream_task_notify_complete(f.task, 2, false);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "FINISHED");
+	EXPECT_JOURNAL(&f, "a.complete:2");
+	task_fixture_close(&f);
+}
+
+/* TK-17: the last words are on the near side of the barrier. */
+Test(stream_task, a_drained_source_says_its_last_words_before_the_savepoint)
+{
+	struct task_fixture f;
+
+	task_fixture_begin_source(&f, NULL);
+	f.chain.probes[0].finish_count = 1;
+	trigger_stop(&f, 2, SNAPSHOT_SAVEPOINT_TERMINATE);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "end-of-data ack2+finished");
+	EXPECT_JOURNAL(&f, "a.watermark:9223372036854775807 a.finish a.barrier:2");
+	task_fixture_close(&f);
+}
+
+/* TK-10. */
+Test(stream_task, a_stop_that_is_aborted_fails_the_task_while_its_last_words_are_said)
+{
+	struct task_fixture f;
+
+	task_fixture_begin_source(&f, NULL);
+	f.chain.probes[0].finish_refusals = UINT32_MAX;
+	trigger_stop(&f, 2, SNAPSHOT_SAVEPOINT_TERMINATE);
+	task_fixture_run(&f);
+	stream_task_notify_aborted(f.task, 2, 0, false);
+	EXPECT_REPORTS(&f, "FAILED(Stop-with-savepoint failed: savepoint 2 was aborted)");
+	task_fixture_close(&f);
+}
+
+/* TK-15 spares checkpoints, not the savepoint it was stopped with. */
+Test(stream_task, without_finished_tasks_the_end_still_waits_for_the_savepoint)
+{
+	struct task_fixture f;
+	struct stream_task_config config = {.checkpointing = true, .has_finished_tasks = false};
+
+	task_fixture_begin_source(&f, &config);
+	trigger_stop(&f, 2, SNAPSHOT_SAVEPOINT_SUSPEND);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "end-of-data ack2");
+	stream_task_notify_complete(f.task, 1, true);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "");
+	stream_task_notify_complete(f.task, 2, false);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "FINISHED");
+	task_fixture_close(&f);
+}
+
+/* SL-4. */
+Test(stream_task, a_savepoint_goes_where_its_trigger_said)
+{
+	struct task_fixture f;
+	struct savepoint_locations *locations;
+	size_t bytes;
+	struct stream_task_config config = {.checkpointing = true, .has_finished_tasks = true};
+
+	cr_assert_eq(savepoint_locations_create(&locations), 0);
+	config.locations = locations;
+	cr_assert_eq(savepoint_locations_put(locations, 2, "elsewhere"), 0);
+	task_fixture_begin_source(&f, &config);
+	trigger_stop(&f, 1, SNAPSHOT_SAVEPOINT);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "decline1:6"); /* DECLINE_ASYNC_EXCEPTION: nobody knows where to */
+	trigger_stop(&f, 2, SNAPSHOT_SAVEPOINT);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "ack2");
+	cr_assert_eq(mem_store_file_count(f.memory), 1);
+	cr_expect_not_null(mem_store_file(f.memory, "elsewhere/vertex-0-00000000", &bytes));
+	task_fixture_close(&f);
+	savepoint_locations_destroy(locations);
 }
 
 /* ---- failure and cancellation ---- */
