@@ -144,15 +144,11 @@ static void report_failure(struct checkpoint_coordinator *c, const struct flight
 }
 
 void coordinator_resume_after_stop(struct checkpoint_coordinator *c,
-		const struct checkpoint_properties *properties,
-		enum checkpoint_failure_reason reason, struct moment now)
+		const struct checkpoint_properties *properties, const struct blame *blame,
+		struct moment now)
 {
-	bool is_ending = reason == REASON_COORDINATOR_SUSPEND ||
-			reason == REASON_COORDINATOR_SHUTDOWN ||
-			reason == REASON_JOB_FAILOVER_REGION;
-
-	if (checkpoint_properties_is_synchronous(properties) && !is_ending && !c->is_scheduling &&
-			!c->is_shutdown && c->config.interval_ms > 0)
+	if (checkpoint_properties_is_synchronous(properties) && !blame->is_ending &&
+			!c->is_scheduling && !c->is_shutdown && c->config.interval_ms > 0)
 		CHECK(checkpoint_coordinator_start(c, now) == 0);
 }
 
@@ -203,7 +199,7 @@ void coordinator_abort(struct checkpoint_coordinator *c, struct flight *f,
 	if (blame->reason == REASON_EXPIRED)
 		remember_expired(c, pending_checkpoint_id(f->pending));
 	remove_flight(c, f);
-	coordinator_resume_after_stop(c, &properties, blame->reason, now);
+	coordinator_resume_after_stop(c, &properties, blame, now);
 }
 
 /* What a task says stands for itself, but it cannot subsume a savepoint (PC-6). */

@@ -18,6 +18,7 @@ struct checkpoint_coordinator_config checkpoint_coordinator_config_default(void)
 		.timeout_ms = 600000,
 		.smallest_ms = 10,
 		.concurrent_max = 1,
+		.in_flight_max = UINT32_MAX,
 		.alignment = { .is_exactly_once = true },
 		.is_finished_enabled = true,
 		.retained_count = 1,
@@ -185,6 +186,7 @@ static void ask_once(struct checkpoint_coordinator *c, struct moment now)
 	struct queued_request *r = NULL;
 	struct decider_facts facts = {
 		.is_triggering = c->triggering.step != STEP_IDLE,
+		.is_full = c->flight_count >= c->config.in_flight_max,
 		.pending_count = c->flight_count,
 		.cleaning_count = checkpoints_cleaner_running_count(c->cleaner),
 		.now_ns = now.now_ns,
@@ -487,10 +489,11 @@ static struct flight *find_open(struct checkpoint_coordinator *c)
 void coordinator_abort_all(struct checkpoint_coordinator *c,
 		enum checkpoint_failure_reason reason, struct moment now)
 {
+	const struct blame blame = {reason, .subtask = UINT32_MAX, .is_ending = true};
 	struct flight *f;
 
 	while ((f = find_open(c)) != NULL)
-		coordinator_abort(c, f, &(struct blame){ reason, .subtask = UINT32_MAX }, now);
+		coordinator_abort(c, f, &blame, now);
 }
 
 static void stop_scheduling(struct checkpoint_coordinator *c)

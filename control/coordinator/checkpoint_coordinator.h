@@ -31,6 +31,7 @@ struct checkpoint_coordinator_config {
 	int64_t timeout_ms;
 	int64_t smallest_ms; /* of interval and timeout: Flink's is 10 */
 	uint32_t concurrent_max;
+	uint32_t in_flight_max; /* forced ones included; Flink knows no such bound */
 	int32_t tolerable_failures; /* INT32_MAX: any number */
 	struct alignment_config alignment;
 	bool is_finished_enabled; /* checkpoints after tasks finish */

@@ -128,6 +128,7 @@ struct blame {
 	enum checkpoint_failure_reason reason;
 	uint32_t subtask; /* UINT32_MAX: nobody's */
 	bool has_attempt; /* a task's own doing: FM-6, not FM-5 */
+	bool is_ending;   /* the scheduler or the coordinator stops, or the job restarts */
 	struct attempt_id attempt;
 	const char *text; /* may be NULL */
 };
@@ -174,8 +175,8 @@ void coordinator_try_complete(
 		struct checkpoint_coordinator *c, struct flight *f, struct moment now);
 /* SV-3: the job goes on as before, unless the scheduler was to stop, or the job is to restart. */
 void coordinator_resume_after_stop(struct checkpoint_coordinator *c,
-		const struct checkpoint_properties *properties,
-		enum checkpoint_failure_reason reason, struct moment now);
+		const struct checkpoint_properties *properties, const struct blame *blame,
+		struct moment now);
 /* The failure manager's word (9.2). */
 void coordinator_note_failure(struct checkpoint_coordinator *c, int64_t id,
 		const struct checkpoint_properties *properties, const struct blame *blame,

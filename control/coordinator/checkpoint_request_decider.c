@@ -2,7 +2,6 @@
 
 #include "control/coordinator/heap.h"
 #include "dataplane/base/check.h"
-#include "dataplane/base/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,14 +89,14 @@ enum decider_answer checkpoint_request_decider_choose(struct checkpoint_request_
 {
 	if (facts->is_triggering || d->count == 0 || facts->cleaning_count > d->concurrent_max)
 		return DECIDER_WAIT; /* RD-3 */
+	if (facts->is_full)
+		return DECIDER_WAIT;
 
 	const struct queued_request *head = d->queue[0];
 	bool is_forced = head->properties.is_forced;
 
 	if (facts->pending_count >= d->concurrent_max && !is_forced)
 		return DECIDER_WAIT; /* RD-4 */
-	if (facts->pending_count >= CHECKPOINTS_IN_FLIGHT_MAX)
-		return DECIDER_WAIT; /* channels and mailboxes hold no more */
 	*request = take_at(d, 0);
 	if ((*request)->is_periodic && !is_forced && facts->now_ns < facts->pause_end_ns)
 		return DECIDER_TOO_EARLY; /* RD-5 */

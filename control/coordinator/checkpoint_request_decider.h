@@ -38,6 +38,7 @@ struct queued_request *checkpoint_request_decider_queue(
 
 struct decider_facts {
 	bool is_triggering;
+	bool is_full; /* no room for one more in flight, forced or not */
 	uint32_t pending_count, cleaning_count;
 	uint64_t now_ns;
 	uint64_t pause_end_ns; /* the last completion plus the minimum pause; 0: none completed */
@@ -49,8 +50,7 @@ enum decider_answer {
 	DECIDER_TOO_EARLY, /* `*request` fails (RD-5), the periodic timer is set to pause_end_ns */
 };
 
-/* RD-3 to RD-6, and no more than CHECKPOINTS_IN_FLIGHT_MAX, forced or not.  `*request` leaves the
- * queue and belongs to the caller. */
+/* RD-3 to RD-6.  `*request` leaves the queue and belongs to the caller. */
 enum decider_answer checkpoint_request_decider_choose(struct checkpoint_request_decider *d,
 		const struct decider_facts *facts, struct queued_request **request);
 

@@ -37,7 +37,7 @@ void coordinator_fail_unborn(struct checkpoint_coordinator *c, const struct queu
 	coordinator_note_failure(c, 0, &r->properties, blame,
 			blame->text != NULL ? blame->text
 					    : checkpoint_failure_reason_text(blame->reason));
-	coordinator_resume_after_stop(c, &r->properties, blame->reason, now);
+	coordinator_resume_after_stop(c, &r->properties, blame, now);
 }
 
 /* TR-5 to TR-8. */
@@ -309,6 +309,24 @@ static bool take_answer(struct checkpoint_coordinator *c, enum trigger_step step
 	return true;
 }
 
+/* An answer that nobody waits for.  If it is one more of the same, it may name the files that were
+ * accepted (as in AK-4). */
+static void drop_answer(struct checkpoint_coordinator *c, enum trigger_step step, uint32_t index,
+		int64_t id, struct snapshot_state *state)
+{
+	const struct flight *f = coordinator_flight(c, id);
+	bool is_open = f != NULL && !pending_checkpoint_is_disposed(f->pending);
+	bool is_repeated = is_open && (step == STEP_HOOKS
+						? pending_checkpoint_has_hook(f->pending, index)
+						: pending_checkpoint_has_coordinator(
+								  f->pending, index));
+
+	if (is_repeated && state != NULL)
+		snapshot_state_clear(state);
+	else
+		coordinator_discard_late(c, id, state);
+}
+
 static void fail_party(struct checkpoint_coordinator *c, const char *who, uint32_t index,
 		int status, struct moment now)
 {
@@ -330,7 +348,7 @@ void checkpoint_coordinator_on_coordinator_snapshot(struct checkpoint_coordinato
 
 	if (!is_awaited || status != 0 ||
 			pending_checkpoint_acknowledge_coordinator(p, index, state) != ACK_SUCCESS)
-		coordinator_discard_late(c, id, state);
+		drop_answer(c, STEP_COORDINATORS, index, id, state);
 	if (is_awaited && status != 0)
 		fail_party(c, "operator coordinator", index, status, now);
 	else if (is_awaited && c->triggering.out_count == 0)
@@ -346,7 +364,7 @@ void checkpoint_coordinator_on_hook_snapshot(struct checkpoint_coordinator *c, u
 
 	if (!is_awaited || status != 0 ||
 			pending_checkpoint_acknowledge_hook(p, index, state) != ACK_SUCCESS)
-		coordinator_discard_late(c, id, state);
+		drop_answer(c, STEP_HOOKS, index, id, state);
 	if (is_awaited && status != 0)
 		fail_party(c, "master hook", index, status, now);
 	else if (is_awaited && (c->triggering.out_count == 0 || pending_checkpoint_is_disposed(p)))

@@ -8,6 +8,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/base/crash_point.h"
+#include "dataplane/base/limits.h"
 #include "dataplane/base/log.h"
 
 #include "control/proto/message.h"
@@ -47,6 +48,7 @@ static void read_config(const struct job_master *jm, struct checkpoint_coordinat
 	k->timeout_ms = ms_of(c, CHECKPOINTING "timeout");
 	k->smallest_ms = 1;
 	k->concurrent_max = (uint32_t)config_int(c, CHECKPOINTING "max-concurrent-checkpoints");
+	k->in_flight_max = CHECKPOINTS_IN_FLIGHT_MAX; /* channels and mailboxes hold no more */
 	k->tolerable_failures =
 			(int32_t)config_int(c, CHECKPOINTING "tolerable-failed-checkpoints");
 	k->retained_count = (uint32_t)config_int(c, CHECKPOINTING "num-retained");

@@ -222,6 +222,16 @@ uint32_t pending_checkpoint_awaited_count(const struct pending_checkpoint *p)
 	return p->awaited_count;
 }
 
+bool pending_checkpoint_has_coordinator(const struct pending_checkpoint *p, uint32_t index)
+{
+	return index < p->config.coordinator_count && p->coordinators[index].is_acknowledged;
+}
+
+bool pending_checkpoint_has_hook(const struct pending_checkpoint *p, uint32_t index)
+{
+	return index < p->config.hook_count && p->hooks[index].is_acknowledged;
+}
+
 bool pending_checkpoint_is_coordinators_done(const struct pending_checkpoint *p)
 {
 	return p->coordinators_out == 0;

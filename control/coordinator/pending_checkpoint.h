@@ -81,6 +81,9 @@ enum acknowledge_result pending_checkpoint_acknowledge_hook(
 
 bool pending_checkpoint_is_awaited(const struct pending_checkpoint *p, uint32_t subtask);
 uint32_t pending_checkpoint_awaited_count(const struct pending_checkpoint *p);
+/* The snapshot of that one is in, with state or without. */
+bool pending_checkpoint_has_coordinator(const struct pending_checkpoint *p, uint32_t index);
+bool pending_checkpoint_has_hook(const struct pending_checkpoint *p, uint32_t index);
 bool pending_checkpoint_is_coordinators_done(const struct pending_checkpoint *p);
 bool pending_checkpoint_is_hooks_done(const struct pending_checkpoint *p);
 bool pending_checkpoint_is_fully_acknowledged(const struct pending_checkpoint *p);

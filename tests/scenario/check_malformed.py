@@ -4,11 +4,54 @@
 usage: check_malformed.py WEIR-SCENARIO
 """
 
+import re
 import subprocess
 import sys
 
 JOB = "coordinator\nvertex src 2\nmaster hook\n"
 TASK = "task\nchannels 2\noutputs 1\n"
+
+FULL = ("coordinator\nvertex src 2\nvertex sum 1 union\nedge src sum all\nopcoord enum\n"
+        "master hook\nsnapshot /old 5 file=a\n")
+
+# Each is one mistake at the end of FULL.
+MISTAKES = """
+vertex src 1|vertex 9a 1|vertex v|vertex v 0|vertex v x|vertex v 1 onion|vertex v 1 union x
+edge src|edge src sum|edge src sum every|edge src src all|edge src none all
+opcoord|opcoord enum|opcoord e async|opcoord 1|master hook|master h2 sync x
+snapshot /x|snapshot /old 6|snapshot /x 0|snapshot /x a|snapshot /x 1 foo|snapshot /x 1 file=1
+interval|interval x|interval 5|interval 0|interval 100 200|min-pause -1|first-delay 5|timeout 9
+max-concurrent 0|tolerable -1|tolerable 2147483648|aligned-timeout -1|unaligned maybe|mode once
+finished yes|retained x|retention sometimes|queue 0|channels 2|start|interval 100;start now
+stop x|shutdown x|end|end DONE|end FINISHED x|clock|clock 5|clock +x|clock +5 +5
+request|request foo|request checkpoint full x|request savepoint /a b|request stop
+request stop /a dry
+request stop /a drain x|ack|ack src.0|ack src 1|ack src.2 1|ack src.0 x|ack src.0@ 1|ack src.0@5 1
+ack src.0 1 foo|ack src.0 1 finished restored-finished|ack src.0 1 empty empty
+ack src.0 1 file=a,,b|ack src.0 1 shared=1|ack-all|ack-all x|ack-all 1 2
+decline src.0 1|decline src.0 1 CHECKPOINT_EXPIRED|decline src.0 1 declined
+decline src.0 1 EXPIRED x
+ack-opcoord|ack-opcoord enum|ack-opcoord enum 1 empty|ack-opcoord enum 1 file=|ack-opcoord hook 1
+ack-master hook 1 foo|fail-opcoord enum|fail-opcoord hook 1|fail-opcoord enum 1 x|fail-master hook
+state src.0|state RUNNING|state src.0 running|state src.5 RUNNING|state src.1..0 RUNNING
+state src.0.. RUNNING|state src.0@0 RUNNING|lost|lost src|lost src.2|lost src.0@0
+store|store fail FOO|store fail 5|store fail EIO nowhere|store slow EIO|store slow id index
+store ok EIO|store settle FOO|store fail MAYBE|store fail index EIO|store break
+delete|delete slow x|delete settle x|delete settle 0|delete settle 1 2|delete fail|delete fail FOO
+delete ok x|delete stop|restore|restore latest x|restore claim|restore keep /old
+restore no-claim /old x|clock +1;restore claim /old|failover x
+= triggered|= triggered x|= triggered 1 foo|= triggered 1 src.9|= triggered 1 none src.0
+= triggered 1 src.0 subsumed=1|= options 1|= options 1 kind=foo|= options 1 align=foo
+= options 1 timeout=x|= waits 1|= waits 1 enum|= pending x|= pending 0|= pending none 1
+= queued none
+= completed 1:EXPIRED|= aborted 1:|= aborted 1:CHECKPOINT_EXPIRED|= rejected FOO
+= rejected 1:EXPIRED
+= notified|= notified 1 src.0 latest=1|= notified 1 subsumed=1 src.0|= notified 1 src.0 subsumed=x
+= notified 1 hook|= retained x|= discarded x|= deleted 1|= finished 1|= finished 1 foo
+= failed-count x|= failed-total none|= job-failed FOO|= job finished|= next-trigger-in x
+= restored x
+clock +0;interval 100|= pending none;vertex x 1|hold|=pending none|coordinator|task
+"""
 
 # script, exit status, line, part of the text
 CASES = [
@@ -96,9 +139,16 @@ CASES = [
 ]
 
 
+def mistakes():
+    """As CASES."""
+    for lines in re.split(r"[|\n]", MISTAKES.strip()):
+        script = FULL + lines.replace(";", "\n") + "\n"
+        yield script, 2, script.count("\n"), "malformed: "
+
+
 def main():
     failures = 0
-    for script, status, line, text in CASES:
+    for script, status, line, text in [*CASES, *mistakes()]:
         run = subprocess.run([sys.argv[1], "-"], input=script, capture_output=True, text=True,
                              timeout=10, check=False)
         word = "unsupported" if "not supported" in text else "FAIL"

@@ -12,7 +12,7 @@ static void print_words(const struct scenario_line *l, uint32_t from, struct sce
 		scenario_text_add(text, "%s", l->words[i]);
 }
 
-static bool is_none(const struct scenario_line *l, uint32_t from)
+bool script_is_none(const struct scenario_line *l, uint32_t from)
 {
 	return l->word_count == from + 1 && strcmp(l->words[from], "none") == 0;
 }
@@ -66,7 +66,7 @@ static bool is_reason(const char *word)
 {
 	enum checkpoint_failure_reason reason;
 
-	return checkpoint_failure_reason_parse(word, &reason);
+	return script_reason(word, &reason);
 }
 
 static bool is_id(const char *word)
@@ -97,21 +97,11 @@ static bool is_match(const char *expected, const char *got)
 			got[length] == ':';
 }
 
-/* Both forms of a reason's name are one. */
-static const char *plain(const char *word)
-{
-	enum checkpoint_failure_reason reason;
-
-	return checkpoint_failure_reason_parse(word, &reason)
-			? checkpoint_failure_reason_short_name(reason)
-			: word;
-}
-
 /* Takes all that is new in the journal. */
 static bool compare_journal(struct world *w, const struct scenario_line *l, struct journal *j,
 		bool (*is_word)(const char *word))
 {
-	uint32_t count = is_none(l, 1) ? 0 : l->word_count - 1;
+	uint32_t count = script_is_none(l, 1) ? 0 : l->word_count - 1;
 	struct scenario_text got = { 0 };
 	bool is_equal = true;
 
@@ -127,7 +117,7 @@ static bool compare_journal(struct world *w, const struct scenario_line *l, stru
 	is_equal = j->count - j->taken == count;
 	for (uint32_t i = j->taken; i < j->count; i++) {
 		scenario_text_add(&got, "%s", j->items[i]);
-		is_equal = is_equal && is_match(plain(l->words[1 + i - j->taken]), j->items[i]);
+		is_equal = is_equal && is_match(l->words[1 + i - j->taken], j->items[i]);
 	}
 	j->taken = j->count;
 	if (!is_equal)
@@ -201,6 +191,8 @@ static bool parse_told(struct world *w, const struct scenario_line *l, const cha
 			if (!scenario_number(w->s, value, 0, INT64_MAX - 1, &e->other_id))
 				return false;
 		} else if (i != 2 || strcmp(l->words[i], "none") != 0) {
+			if (strcmp(l->words[2], "none") == 0)
+				return scenario_malformed(w->s, "'none' stands alone");
 			if (!parse_who(w, l->words[i], e))
 				return false;
 		}
@@ -252,7 +244,7 @@ static bool compare_told(struct world *w, const struct scenario_line *l, struct 
 
 	if (!scenario_count(w->s, l, 2, UINT32_MAX))
 		return false;
-	if (is_none(l, 1))
+	if (script_is_none(l, 1))
 		return w->s->is_checking || compare_entry(w, l, list, other, NULL);
 	e.subtasks = heap_zeroed(w->subtask_count, sizeof(bool));
 	e.coordinators = heap_zeroed(w->coordinator_count, sizeof(bool));
@@ -292,52 +284,6 @@ static const struct pending_checkpoint *find_pending(struct world *w, int64_t id
 	return NULL;
 }
 
-/* "timeout=none", "kind=full", "align=aligned". */
-static bool check_option(struct world *w, const char *word, const struct trigger_options *o)
-{
-	const char *kind = scenario_value(word, "kind");
-	const char *align = scenario_value(word, "align");
-	const char *timeout = scenario_value(word, "timeout");
-	char text[64];
-	int64_t ms;
-
-	if (kind != NULL)
-		snprintf(text, sizeof(text), "kind=%s", checkpoint_kind_name(o->kind));
-	else if (align != NULL)
-		snprintf(text, sizeof(text), "align=%s", trigger_alignment_name(o->alignment));
-	else if (timeout == NULL)
-		return scenario_malformed(w->s, "'%s' is no option", word);
-	else if (o->aligned_timeout_ms == TRIGGER_TIMEOUT_NONE)
-		snprintf(text, sizeof(text), "timeout=none");
-	else
-		snprintf(text, sizeof(text), "timeout=%lld", (long long)o->aligned_timeout_ms);
-	if (timeout != NULL && strcmp(timeout, "none") != 0 &&
-			!scenario_number(w->s, timeout, 0, INT64_MAX - 1, &ms))
-		return false;
-	if (w->s->is_checking || strcmp(text, word) == 0)
-		return true;
-	return scenario_failed(w->s, word, text);
-}
-
-static bool assert_options(struct world *w, const struct scenario_line *l)
-{
-	static const struct trigger_options nothing;
-	int64_t id;
-
-	if (!scenario_count(w->s, l, 3, 5) || !script_id(w, l->words[1], &id))
-		return false;
-
-	const struct seen *seen = world_seen(w, id);
-
-	if (!w->s->is_checking && (seen == NULL || !seen->has_options))
-		return scenario_failed(w->s, "options", "nothing was triggered");
-	for (uint32_t i = 2; i < l->word_count; i++) {
-		if (!check_option(w, l->words[i], seen != NULL ? &seen->options : &nothing))
-			return false;
-	}
-	return true;
-}
-
 /* The set of subtasks in words 2 and on against what `p` waits for. */
 static bool assert_waits(struct world *w, const struct scenario_line *l)
 {
@@ -347,7 +293,7 @@ static bool assert_waits(struct world *w, const struct scenario_line *l)
 	bool is_good = scenario_count(w->s, l, 3, UINT32_MAX) && script_id(w, l->words[1], &id);
 	bool is_equal = true;
 
-	for (uint32_t i = 2; is_good && !is_none(l, 2) && i < l->word_count; i++)
+	for (uint32_t i = 2; is_good && !script_is_none(l, 2) && i < l->word_count; i++)
 		is_good = script_subtasks(w, l->words[i], set);
 
 	const struct pending_checkpoint *p = is_good ? find_pending(w, id) : NULL;
@@ -372,7 +318,7 @@ static bool check_ids(struct world *w, const struct scenario_line *l)
 
 	if (!scenario_count(w->s, l, 2, UINT32_MAX))
 		return false;
-	for (uint32_t i = 1; i < l->word_count && !is_none(l, 1); i++) {
+	for (uint32_t i = 1; i < l->word_count && !script_is_none(l, 1); i++) {
 		if (!script_id(w, l->words[i], &id))
 			return false;
 	}
@@ -428,66 +374,6 @@ static bool assert_failed_total(struct world *w, const struct scenario_line *l)
 	return compare_number(w, l, (int64_t)checkpoint_stats_counts(s).failed);
 }
 
-static bool is_vertex(const struct world *w, const char *word)
-{
-	for (uint32_t v = 0; v < w->vertex_count; v++) {
-		if (strcmp(w->vertices[v].name, word) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* What the script says is finished, in the order and form the world writes it. */
-static bool print_finished(
-		struct world *w, const struct scenario_line *l, struct scenario_text *text)
-{
-	bool *set = heap_zeroed(w->subtask_count, sizeof(bool));
-	bool *vertices = heap_zeroed(w->vertex_count, sizeof(bool));
-	bool is_good = true;
-
-	for (uint32_t i = 2; is_good && i < l->word_count && !is_none(l, 2); i++) {
-		for (uint32_t v = 0; v < w->vertex_count; v++) {
-			if (strcmp(w->vertices[v].name, l->words[i]) == 0)
-				vertices[v] = true;
-		}
-		if (!is_vertex(w, l->words[i]))
-			is_good = script_subtasks(w, l->words[i], set);
-	}
-	for (uint32_t i = 0; i < w->subtask_count; i++) {
-		uint32_t v = execution_graph_vertex_of(w->graph, i);
-
-		if (vertices[v] && execution_graph_index_of(w->graph, i) == 0)
-			scenario_text_add(text, "%s", w->vertices[v].name);
-		if (set[i])
-			world_print_subtask(w, i, text);
-	}
-	free(set);
-	free(vertices);
-	return is_good;
-}
-
-static bool assert_finished(struct world *w, const struct scenario_line *l)
-{
-	struct scenario_text expected = { 0 };
-	int64_t id;
-
-	if (!scenario_count(w->s, l, 3, UINT32_MAX) || !script_id(w, l->words[1], &id))
-		return false;
-
-	const struct seen *seen = world_seen(w, id);
-	bool is_good = print_finished(w, l, &expected);
-
-	if (is_good && !w->s->is_checking) {
-		const char *got = seen != NULL && seen->finished != NULL ? seen->finished
-									 : "no metadata";
-
-		is_good = strcmp(scenario_text_get(&expected), got) == 0 ||
-				scenario_failed(w->s, scenario_text_get(&expected), got);
-	}
-	scenario_text_clear(&expected);
-	return is_good;
-}
-
 static bool assert_job(struct world *w, const struct scenario_line *l)
 {
 	if (!scenario_count(w->s, l, 2, 2))
@@ -502,7 +388,7 @@ static bool assert_next_trigger_in(struct world *w, const struct scenario_line *
 	uint64_t due_ns = checkpoint_coordinator_next_periodic(w->coordinator);
 	int64_t due_ms = (int64_t)(due_ns / NS_PER_MS);
 
-	if (is_none(l, 1))
+	if (script_is_none(l, 1))
 		return compare_text(w, l, 1, due_ns == UINT64_MAX ? "none" : "a trigger");
 	if (due_ns == UINT64_MAX && !w->s->is_checking)
 		return scenario_failed(w->s, "a trigger", "none");
@@ -515,7 +401,7 @@ static bool assert_restored(struct world *w, const struct scenario_line *l)
 	char text[32] = "none";
 
 	if (!scenario_count(w->s, l, 2, 2) ||
-			(!is_none(l, 1) &&
+			(!script_is_none(l, 1) &&
 					!scenario_number(w->s, l->words[1], 0, INT64_MAX - 1, &id)))
 		return false;
 	if (w->restored_id != 0)
@@ -530,7 +416,7 @@ struct assertion {
 
 static const struct assertion assertions[] = {
 	{ "triggered", assert_triggered },
-	{ "options", assert_options },
+	{ "options", script_assert_options },
 	{ "waits", assert_waits },
 	{ "pending", assert_pending },
 	{ "queued", assert_queued },
@@ -542,7 +428,7 @@ static const struct assertion assertions[] = {
 	{ "retained", assert_retained },
 	{ "discarded", assert_discarded },
 	{ "deleted", assert_deleted },
-	{ "finished", assert_finished },
+	{ "finished", script_assert_finished },
 	{ "failed-count", assert_failed_count },
 	{ "failed-total", assert_failed_total },
 	{ "job-failed", assert_job_failed },

@@ -141,6 +141,8 @@ static bool parse_part(struct world *w, const char *word, struct acknowledgement
 	if (shared != NULL)
 		return script_shared(w, shared, &a->state.shared);
 	if (strcmp(word, "empty") == 0) {
+		if (a->state.bytes == NULL)
+			return scenario_malformed(w->s, "'%s' is too much", word);
 		free(a->state.bytes);
 		a->state.bytes = NULL;
 		a->state.byte_count = 0;
@@ -189,10 +191,8 @@ static bool on_ack_all(struct world *w, const struct scenario_line *l)
 
 	if (!scenario_count(w->s, l, 2, 2) || !script_id(w, l->words[1], &id))
 		return false;
-	if (is_dry(w))
+	if (is_dry(w) || world_seen(w, id) == NULL)
 		return true;
-	if (world_seen(w, id) == NULL)
-		return scenario_failed(w->s, "a checkpoint to acknowledge", "none of that id");
 	for (uint32_t i = 0; i < w->subtask_count; i++) {
 		/* Looked up each time: an acknowledgement may make a new checkpoint pending. */
 		const struct seen *seen = world_seen(w, id);
@@ -220,7 +220,7 @@ static bool on_decline(struct world *w, const struct scenario_line *l)
 			!script_subtask(w, l->words[1], &f.subtask, &f.attempt) ||
 			!script_id(w, l->words[2], &f.checkpoint_id))
 		return false;
-	if (!checkpoint_failure_reason_parse(l->words[3], &f.reason))
+	if (!script_reason(l->words[3], &f.reason))
 		return scenario_malformed(w->s, "'%s' is not a reason", l->words[3]);
 	if (!is_dry(w))
 		checkpoint_coordinator_on_decline(w->coordinator, &f, world_now(w));

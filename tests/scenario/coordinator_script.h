@@ -27,4 +27,14 @@ bool script_find(struct world *w, const struct named *list, uint32_t count, cons
 		uint32_t *index);
 /* "a,b" to a list of files. */
 bool script_files(struct world *w, const char *names, struct file_list *files);
+/* A name of section 9 without its prefix. */
+bool script_reason(const char *word, enum checkpoint_failure_reason *reason);
 bool script_shared(struct world *w, const char *names, struct shared_list *shared);
+
+/* The rest of the line, from that word on, is "none". */
+bool script_is_none(const struct scenario_line *l, uint32_t from);
+
+/* ---- coordinator_contents.c ---- */
+
+bool script_assert_options(struct world *w, const struct scenario_line *l);
+bool script_assert_finished(struct world *w, const struct scenario_line *l);

@@ -117,17 +117,22 @@ bool script_subtask(
 bool script_files(struct world *w, const char *names, struct file_list *files)
 {
 	char *copy = heap_text(names);
-	char *save = NULL;
-	bool is_good = names[0] != '\0';
+	char *rest = copy;
+	bool is_good = true;
 
-	for (char *n = strtok_r(copy, ",", &save); n != NULL && is_good;
-			n = strtok_r(NULL, ",", &save)) {
+	for (char *n; is_good && (n = strsep(&rest, ",")) != NULL;) {
 		is_good = scenario_is_name(n);
 		if (is_good)
 			file_list_add(files, n);
 	}
 	free(copy);
 	return is_good || scenario_malformed(w->s, "'%s' is not a list of names", names);
+}
+
+bool script_reason(const char *word, enum checkpoint_failure_reason *reason)
+{
+	return checkpoint_failure_reason_parse(word, reason) &&
+			strcmp(checkpoint_failure_reason_short_name(*reason), word) == 0;
 }
 
 bool script_shared(struct world *w, const char *names, struct shared_list *shared)
@@ -162,7 +167,7 @@ static bool set_count(struct world *w, const struct scenario_line *l, int64_t mi
 
 static bool set_interval(struct world *w, const struct scenario_line *l)
 {
-	return set_ms(w, l, 1, &w->config.interval_ms);
+	return set_ms(w, l, w->config.smallest_ms, &w->config.interval_ms);
 }
 
 static bool set_min_pause(struct world *w, const struct scenario_line *l)
@@ -178,7 +183,7 @@ static bool set_first_delay(struct world *w, const struct scenario_line *l)
 
 static bool set_timeout(struct world *w, const struct scenario_line *l)
 {
-	return set_ms(w, l, 1, &w->config.timeout_ms);
+	return set_ms(w, l, w->config.smallest_ms, &w->config.timeout_ms);
 }
 
 static bool set_aligned_timeout(struct world *w, const struct scenario_line *l)

@@ -327,7 +327,9 @@ static void carry_out(struct world *w, const struct checkpoint_decision *d)
 	case DECIDE_SET_NEXT_ID:
 		w->id_drawn = d->checkpoint_id - 1;
 		return;
-	case DECIDE_REMOVE_ID_COUNTER:
+	case DECIDE_REMOVE_ID_COUNTER: /* ID-3 */
+		w->id_drawn = 0;
+		return;
 	case DECIDE_ABORT_TRIGGERING:
 		return;
 	case DECIDE_PREPARE_LOCATION:

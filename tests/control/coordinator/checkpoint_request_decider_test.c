@@ -1,7 +1,5 @@
 #include "control/coordinator/checkpoint_request_decider.h"
 
-#include "dataplane/base/limits.h"
-
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdlib.h>
@@ -137,12 +135,12 @@ Test(checkpoint_request_decider, at_the_limit_only_a_forced_head_starts)
 Test(checkpoint_request_decider, nothing_starts_that_channels_have_no_room_for)
 {
 	struct checkpoint_request_decider *d;
-	struct decider_facts facts = { .pending_count = CHECKPOINTS_IN_FLIGHT_MAX };
+	struct decider_facts facts = { .is_full = true };
 
 	checkpoint_request_decider_create(&d, 1, 10);
 	checkpoint_request_decider_queue(d, make_forced(1, 1));
 	cr_assert(eq(int, (int)choose(d, &facts, 0), DECIDER_WAIT));
-	facts.pending_count--;
+	facts.is_full = false;
 	cr_assert(eq(int, (int)choose(d, &facts, 1), DECIDER_ADMIT));
 	checkpoint_request_decider_destroy(d);
 }
