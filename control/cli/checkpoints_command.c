@@ -45,15 +45,31 @@ static void print_row(const json_t *c)
 			why != NULL ? why : job_text(c, "external_path"));
 }
 
+static void print_watchdog(const json_t *watchdog)
+{
+	const json_t *since = json_object_get(watchdog, "since_completed_ms");
+	const json_t *overdue = json_object_get(watchdog, "overdue");
+	char age[JOB_TIME_BYTES];
+
+	if (json_is_integer(since))
+		printf("; none since %s", job_duration(ms_in_ns(watchdog, "since_completed_ms"),
+						 age));
+	printf("\n");
+	if (json_is_string(overdue))
+		printf("OVERDUE: %s\n", json_string_value(overdue));
+	printf("\n");
+}
+
 static void print_history(const json_t *answer)
 {
 	const json_t *counts = json_object_get(answer, "counts"), *history, *c;
 	size_t i;
 
 	printf("completed %" PRId64 ", failed %" PRId64 ", in progress %" PRId64
-	       ", restored %" PRId64 "\n\n",
+	       ", restored %" PRId64,
 			job_number(counts, "completed"), job_number(counts, "failed"),
 			job_number(counts, "in_progress"), job_number(counts, "restored"));
+	print_watchdog(json_object_get(answer, "watchdog"));
 	printf("%8s  %-11s  %-19s  %9s  %12s  %9s  %-20s  %s\n", "id", "state", "triggered",
 			"took", "bytes", "tasks", "slowest", "why it failed, or where it is");
 	history = json_object_get(answer, "history");

@@ -16,7 +16,10 @@
  *   GET  /jobs/ID/summary     {"state", "job_id", "name", "records_in", "records_out",
  *                              "unparsed" {reason: n}, "counters" {uid: {name: n}},
  *                              "checkpoints" {"completed", "failed", "p50_ms", "p99_ms",
- *                              "last_ms"}, "restarts", "failure" (text or null), "refused",
+ *                              "last_ms", "since_completed_ms", "overdue",
+ *                              "failed_in_a_row", "failed_id",
+ *                              "failure" (texts or null)}, "restarts",
+ *                              "failure" (text or null), "refused",
  *                              "tasks" {state: n}}
  *   POST /jobs/ID/stop        a last checkpoint, then the end (what Ctrl-C does) -> 202
  *   PATCH /jobs/ID?mode=cancel

@@ -336,6 +336,8 @@ static void ask_summary(struct run *r)
 		summary = NULL;
 	}
 	tell_failure(r);
+	if (summary != NULL && !has_ended(r))
+		run_print_troubles(&r->progress, stderr, summary, clock_monotonic_ns());
 	if (!r->options->is_quiet && !has_ended(r))
 		run_print_progress(&r->progress, stderr, summary, clock_monotonic_ns());
 }
@@ -486,7 +488,7 @@ static int run_children(struct run *r)
 	int code = await_coordinator(r);
 	if (code >= 0)
 		return code;
-	say(r, "REST at %s", r->rest);
+	fprintf(stderr, "REST at %s\n", r->rest); /* the way to ask a quiet one */
 	for (uint32_t i = 0; i < r->options->taskmanager_count; i++) {
 		if (start_taskmanager(r, i) != 0)
 			return WEIR_EXIT_FAILURE;

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define PLAIN_PERIOD_NS UINT64_C(2000000000)
+#define FAILED_PERIOD_NS UINT64_C(1000000000)
+#define OVERDUE_PERIOD_NS UINT64_C(10000000000)
 
 static int64_t number(const json_t *object, const char *key)
 {
@@ -78,6 +80,35 @@ void run_print_progress(struct run_progress *p, FILE *out, const json_t *summary
 	if (!p->is_tty)
 		fputc('\n', out);
 	fflush(out);
+}
+
+static bool is_time(uint64_t told_ns, uint64_t period_ns, uint64_t now_ns)
+{
+	return told_ns == 0 || now_ns - told_ns >= period_ns;
+}
+
+void run_print_troubles(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns)
+{
+	const json_t *checkpoints = json_object_get(summary, "checkpoints");
+	const char *failure = json_string_value(json_object_get(checkpoints, "failure"));
+	const char *overdue = json_string_value(json_object_get(checkpoints, "overdue"));
+	int64_t id = number(checkpoints, "failed_id");
+
+	if (failure != NULL && (p->failed_ns == 0 || id != p->failed_id) &&
+			is_time(p->failed_ns, FAILED_PERIOD_NS, now_ns)) {
+		p->failed_id = id;
+		p->failed_ns = now_ns;
+		run_print_break(p, out);
+		fprintf(out, "%s%s\n", id == 0 ? "a checkpoint could not be begun: " : "",
+				failure);
+	}
+	if (overdue == NULL) {
+		p->overdue_ns = 0;
+	} else if (is_time(p->overdue_ns, OVERDUE_PERIOD_NS, now_ns)) {
+		p->overdue_ns = now_ns;
+		run_print_break(p, out);
+		fprintf(out, "%s\n", overdue);
+	}
 }
 
 static void print_table(FILE *out, const json_t *summary, double wall_s)

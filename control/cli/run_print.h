@@ -15,11 +15,16 @@
 struct run_progress {
 	bool is_tty, has_line; /* a line that the next one replaces */
 	uint64_t shown_ns, records_in, records_ns;
+	int64_t failed_id;               /* of the checkpoint whose failure was told last */
+	uint64_t failed_ns, overdue_ns;  /* when those were told; 0: never */
 };
 
 /* One line of progress: at each call on a terminal, else every other second.  `summary` NULL: the
  * coordinator does not answer. */
 void run_print_progress(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns);
+/* A checkpoint that failed, and that none completes for too long: what is new of that, each at most
+ * once a second. */
+void run_print_troubles(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns);
 /* Ends the line that would be replaced, so that something else may be said. */
 void run_print_break(struct run_progress *p, FILE *out);
 

@@ -248,6 +248,10 @@ static const struct config_key keys[] = {
 		HELP("NIC ports that weir takes")},
 	{CHOICE("weir.storage", "auto", "auto|io_uring|threads"), FOR(TASKMANAGER),
 		HELP("how files are written; auto: io_uring where the kernel lets us")},
+	{INTEGER("weir.checkpoint-watchdog.intervals", "10"), BOUNDS(0, INT32_MAX),
+		FOR(COORDINATOR),
+		HELP("complain when no checkpoint completed for so many intervals, and for 1 s; "
+		     "0: never")},
 	{CHOICE("weir.log.level", "info", "debug|info|warn|error"), FOR(ALL),
 		HELP("lowest level that is logged")},
 };

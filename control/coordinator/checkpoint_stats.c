@@ -286,12 +286,19 @@ static uint32_t find_awaited(const struct checkpoint_record *r)
 	return UINT32_MAX;
 }
 
+/* "waiting for tasks (1 of 3 subtasks acknowledged)". */
+static char *print_phase(const struct checkpoint_record *r)
+{
+	return heap_print("%s (%u of %u subtasks acknowledged)", checkpoint_phase_name(r->phase),
+			r->acknowledged_count, r->planned_count);
+}
+
 /* Names subtask, phase and elapsed time. */
 static void explain(const struct checkpoint_stats *s, struct checkpoint_record *r,
 		const struct checkpoint_blame *blame)
 {
 	bool has_culprit = blame->subtask < r->subtask_count;
-	char subtask[SUBTASK_TEXT_BYTES] = "";
+	char subtask[SUBTASK_TEXT_BYTES] = "", *phase = print_phase(r);
 	const char *verb = "";
 
 	r->failure_subtask = has_culprit ? blame->subtask : find_awaited(r);
@@ -299,14 +306,34 @@ static void explain(const struct checkpoint_stats *s, struct checkpoint_record *
 		execution_graph_print_subtask(s->graph, r->failure_subtask, subtask);
 		verb = has_culprit ? " refused: " : " has not acknowledged: ";
 	}
-	r->failure_message = heap_print(
-			"checkpoint %lld failed after %lld ms, %s (%u of %u subtasks "
-			"acknowledged): %s%s%s, %s%s%s",
-			(long long)r->id, (long long)(r->end_ms - r->trigger_ms),
-			checkpoint_phase_name(r->phase), r->acknowledged_count, r->planned_count,
-			subtask, verb, checkpoint_failure_reason_name(blame->reason),
+	r->failure_message = heap_print("checkpoint %lld failed after %lld ms, %s: %s%s%s, %s%s%s",
+			(long long)r->id, (long long)(r->end_ms - r->trigger_ms), phase, subtask,
+			verb, checkpoint_failure_reason_name(blame->reason),
 			checkpoint_failure_reason_text(blame->reason),
 			blame->text != NULL ? ": " : "", blame->text != NULL ? blame->text : "");
+	free(phase);
+}
+
+char *checkpoint_stats_explain_pending(const struct checkpoint_stats *s, int64_t wall_ms)
+{
+	const struct checkpoint_record *r = NULL;
+	char subtask[SUBTASK_TEXT_BYTES] = "";
+
+	for (uint32_t i = 0; i < s->record_count && r == NULL; i++)
+		r = s->records[i]->status == CHECKPOINT_IN_PROGRESS ? s->records[i] : NULL;
+	if (r == NULL)
+		return NULL;
+	uint32_t awaited = find_awaited(r);
+	char *phase = print_phase(r);
+
+	if (awaited != UINT32_MAX)
+		execution_graph_print_subtask(s->graph, awaited, subtask);
+	char *text = heap_print("checkpoint %lld is in progress for %lld ms, %s%s%s%s",
+			(long long)r->id, (long long)(wall_ms - r->trigger_ms), phase,
+			awaited != UINT32_MAX ? ": " : "", subtask,
+			awaited != UINT32_MAX ? " has not acknowledged" : "");
+	free(phase);
+	return text;
 }
 
 void checkpoint_stats_on_failed(struct checkpoint_stats *s, int64_t id,

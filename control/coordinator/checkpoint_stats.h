@@ -134,6 +134,9 @@ struct checkpoint_blame {
 /* Composes the failure message. */
 void checkpoint_stats_on_failed(struct checkpoint_stats *s, int64_t id,
 		const struct checkpoint_blame *blame, int64_t wall_ms);
+/* The oldest in progress as a failure would be told: phase, subtask, elapsed.  To be freed; NULL:
+ * none is in progress. */
+char *checkpoint_stats_explain_pending(const struct checkpoint_stats *s, int64_t wall_ms);
 /* TR-7: a failure that never was in progress. */
 void checkpoint_stats_on_failed_unborn(struct checkpoint_stats *s);
 void checkpoint_stats_on_restored(

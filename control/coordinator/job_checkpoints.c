@@ -232,17 +232,25 @@ static void notify_aborted(struct job_master *jm, const struct checkpoint_decisi
 	open_gateways(jm, d->checkpoint_id);
 }
 
+/* A periodic one that was not begun, for the next will be; and what the end of a run cut off.  When
+ * that goes on for long the watchdog tells. */
+static bool is_no_news(const struct checkpoint_decision *d)
+{
+	switch (d->reason) {
+	case REASON_COORDINATOR_SUSPEND:
+	case REASON_COORDINATOR_SHUTDOWN:
+		return true;
+	case REASON_IO_EXCEPTION:
+		return false;
+	default:
+		return d->is_periodic && checkpoint_failure_reason_is_preflight(d->reason);
+	}
+}
+
 static void request_done(struct job_master *jm, const struct checkpoint_decision *d)
 {
-	/* No news: a periodic one that never began, and what the end of a run cut off. */
-	bool is_quiet = (d->is_periodic && checkpoint_failure_reason_is_preflight(d->reason)) ||
-			d->reason == REASON_COORDINATOR_SUSPEND ||
-			d->reason == REASON_COORDINATOR_SHUTDOWN;
-
-	if (!d->is_success && !is_quiet)
-		log_warn("job_master", "job %s: checkpoint %" PRId64 " failed: %s: %s",
-				jm->spec->name, d->checkpoint_id,
-				checkpoint_failure_reason_name(d->reason),
+	if (!d->is_success && !is_no_news(d))
+		job_note_failed_checkpoint(jm, d->checkpoint_id,
 				d->text == NULL ? checkpoint_failure_reason_text(d->reason)
 						: d->text);
 	if (!d->is_success)
@@ -373,6 +381,7 @@ void job_pump(struct job_master *jm)
 	}
 	jm->is_pumping = false;
 	set_timer(jm);
+	job_watch(jm);
 }
 
 void job_on_checkpoint_timer(void *context)

@@ -317,7 +317,7 @@ void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskS
 void job_master_on_lost(struct job_master *jm, uint32_t member, const char *reason)
 {
 	const struct execution *first = NULL;
-	char text[EXECUTION_TEXT_BYTES];
+	char text[WATCHDOG_TEXT_BYTES];
 
 	if (member != jm->member || member == MEMBER_NONE)
 		return;
@@ -328,14 +328,13 @@ void job_master_on_lost(struct job_master *jm, uint32_t member, const char *reas
 		return;
 	}
 	const struct resource_row *row = resource_manager_row(jm->services.resources, member);
-	snprintf(text, sizeof(text), "TaskManager %s is lost: %s", row == NULL ? "?" : row->id,
-			reason);
+	job_describe_loss(jm, row == NULL ? "?" : row->id, reason, text);
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
 		struct execution *e = &jm->executions[s];
 
 		if (execution_is_terminal(e))
 			continue;
-		snprintf(e->failure, sizeof(e->failure), "%s", text);
+		snprintf(e->failure, sizeof(e->failure), "%.1000s", text);
 		job_set_execution(jm, e,
 				e->state == EXECUTION_CANCELING ? EXECUTION_CANCELED
 								: EXECUTION_FAILED);

@@ -116,7 +116,7 @@ static int make_timers(struct job_master *jm)
 		rc = loop_timer_create(&jm->stop_timer, l, job_on_stop_timer, jm);
 	if (rc == 0)
 		rc = loop_timer_create(&jm->final_timer, l, job_on_final_timer, jm);
-	return rc;
+	return rc != 0 ? rc : job_make_watchdog(jm);
 }
 
 #define RESTART "restart-strategy."
@@ -281,6 +281,7 @@ void job_master_destroy(struct job_master *jm)
 	loop_timer_destroy(jm->checkpoint_timer);
 	loop_timer_destroy(jm->stop_timer);
 	loop_timer_destroy(jm->final_timer);
+	loop_timer_destroy(jm->watch.timer);
 	execution_graph_destroy(jm->graph);
 	free(jm->executions);
 	free(jm->counters);
@@ -514,78 +515,4 @@ void job_master_suspend(struct job_master *jm)
 	job_enter(jm, JOB_STATUS_SUSPENDED);
 	checkpoint_coordinator_shutdown(jm->checkpoints, job_now());
 	job_pump(jm);
-}
-
-/* ---- what is ---- */
-
-struct job_id job_master_id(const struct job_master *jm)
-{
-	return jm->spec->id;
-}
-
-const char *job_master_name(const struct job_master *jm)
-{
-	return jm->spec->name;
-}
-
-enum job_status job_master_status(const struct job_master *jm)
-{
-	return jm->status;
-}
-
-int64_t job_master_entered_ms(const struct job_master *jm, enum job_status status)
-{
-	CHECK(status < JOB_STATUS_COUNT);
-	return jm->entered_ms[status];
-}
-
-const struct job_spec *job_master_spec(const struct job_master *jm)
-{
-	return jm->spec;
-}
-
-const struct config *job_master_config(const struct job_master *jm)
-{
-	return jm->config;
-}
-
-struct checkpoint_stats *job_master_checkpoints(struct job_master *jm)
-{
-	return checkpoint_coordinator_stats(jm->checkpoints);
-}
-
-uint32_t job_master_vertex(const struct job_master *jm, uint32_t place)
-{
-	CHECK(place < jm->spec->vertex_count);
-	return jm->spec->order[place];
-}
-
-const struct execution *job_master_execution(
-		const struct job_master *jm, uint32_t place, uint32_t subtask_index)
-{
-	return &jm->executions[execution_graph_subtask(jm->graph, place, subtask_index)];
-}
-
-const char *job_master_print_subtask(
-		const struct job_master *jm, uint32_t subtask, char text[SUBTASK_TEXT_BYTES])
-{
-	execution_graph_print_subtask(jm->graph, subtask, text);
-	return text;
-}
-
-const struct job_failure *job_master_failure(const struct job_master *jm, uint32_t index)
-{
-	if (index >= jm->failure_count || index >= JOB_FAILURES_MAX)
-		return NULL;
-	return &jm->failures[(jm->failure_count - 1 - index) % JOB_FAILURES_MAX];
-}
-
-bool job_master_is_busy(const struct job_master *jm)
-{
-	return jm->io_count > 0;
-}
-
-bool job_master_is_restore_refused(const struct job_master *jm)
-{
-	return jm->is_restore_refused;
 }

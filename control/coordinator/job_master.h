@@ -119,6 +119,18 @@ struct job_counts {
 };
 struct job_counts job_master_counts(const struct job_master *jm);
 
+/* Whether its checkpoints do what they should. */
+struct job_watch {
+	int64_t since_completed_ms; /* or since it began; -1: none is expected */
+	const char *overdue;        /* NULL, or why that is too long */
+	/* The newest row of failed checkpoints with none completed between them: its first one,
+	 * which names subtask, phase and elapsed time; NULL: none ever failed. */
+	const char *failure;
+	int64_t failed_id;          /* of that one; 0: it never began */
+	uint32_t failed_count;      /* so far; 0: one has completed since */
+};
+struct job_watch job_master_watch(const struct job_master *jm);
+
 /* Operator counters of the job, summed over its subtasks, in the order of the job file. */
 void job_master_visit_counters(const struct job_master *jm,
 		void (*visit)(void *context, const char *uid, const char *name, uint64_t value),

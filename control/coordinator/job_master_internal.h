@@ -6,6 +6,7 @@
 #include "control/coordinator/checkpoint_coordinator.h"
 #include "control/coordinator/checkpoint_storage.h"
 #include "control/coordinator/job_master.h"
+#include "control/coordinator/job_watchdog.h"
 #include "control/coordinator/restart_strategy.h"
 #include "control/coordinator/split_enumerator.h"
 #include "dataplane/base/limits.h"
@@ -95,6 +96,8 @@ struct job_master {
 	uint64_t failed_wanted;                   /* of those that failed: by a stop, see there */
 	uint32_t recent_count;
 	int32_t recent_ms[JOB_RECENT_MAX]; /* a ring, by completed count */
+
+	struct job_watchdog watch;
 
 	/* A stop with a final checkpoint. */
 	bool is_stopping;

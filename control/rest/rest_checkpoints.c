@@ -129,6 +129,19 @@ static json_t *restored_or_null(const struct checkpoint_stats *s)
 			r->location == NULL ? json_null() : rest_text(r->location));
 }
 
+/* What Flink has not: whether they do what they should. */
+static json_t *watchdog(const struct job_master *jm)
+{
+	struct job_watch w = job_master_watch(jm);
+
+	return json_pack("{s:o, s:o, s:i, s:o}", "since_completed_ms",
+			w.since_completed_ms < 0 ? json_null()
+						 : json_integer(w.since_completed_ms),
+			"overdue", w.overdue == NULL ? json_null() : rest_text(w.overdue),
+			"failed_in_a_row", (int)w.failed_count, "failure",
+			w.failure == NULL ? json_null() : rest_text(w.failure));
+}
+
 void rest_get_checkpoints(struct rest_call *call)
 {
 	const struct job_master *jm = call->job;
@@ -148,8 +161,9 @@ void rest_get_checkpoints(struct rest_call *call)
 			checkpoint_or_null(jm, checkpoint_stats_latest_failed(s)), "restored",
 			restored_or_null(s));
 	rest_answer(call, 200,
-			json_pack("{s:o, s:o, s:o, s:o}", "counts", counts, "summary", summary(s),
-					"latest", latest, "history", history));
+			json_pack("{s:o, s:o, s:o, s:o, s:o}", "counts", counts, "summary",
+					summary(s), "latest", latest, "history", history,
+					"watchdog", watchdog(jm)));
 }
 
 void rest_get_checkpoint(struct rest_call *call)

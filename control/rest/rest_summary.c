@@ -45,9 +45,15 @@ static json_t *ms_or_null(int64_t ms)
 	return ms < 0 ? json_null() : json_integer((json_int_t)ms);
 }
 
+static json_t *text_or_null(const char *text)
+{
+	return text == NULL ? json_null() : rest_text(text);
+}
+
 /* `failure` and what is in `counters` and `tasks` are taken. */
 struct summary {
 	struct job_id id;
+	struct job_watch watch;
 	const char *state, *name;
 	struct job_counts counts;
 	struct counters counters;
@@ -60,7 +66,13 @@ static void answer(struct rest_call *call, const struct summary *s)
 	const struct job_counts *c = &s->counts;
 	char id[ID128_TEXT_BYTES];
 
-	json_t *checkpoints = json_pack("{s:I, s:I, s:o, s:o, s:o}", "completed",
+	json_t *checkpoints = json_pack("{s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:o, s:o, s:o}",
+			"since_completed_ms", ms_or_null(s->watch.since_completed_ms), "overdue",
+			text_or_null(s->watch.overdue), "failed_in_a_row",
+			(int)s->watch.failed_count, "failed_id",
+			s->watch.failure == NULL ? json_null()
+						 : json_integer(s->watch.failed_id),
+			"failure", text_or_null(s->watch.failure), "completed",
 			(json_int_t)c->checkpoints_completed, "failed",
 			(json_int_t)c->checkpoints_failed, "p50_ms",
 			ms_or_null(c->checkpoint_p50_ms), "p99_ms",
@@ -109,6 +121,7 @@ static void answer_ended(struct rest_call *call)
 	struct rest_states none = {0};
 	struct summary s = {
 			.id = call->ended->id,
+			.watch = {.since_completed_ms = -1},
 			.state = rest_end_name(call->ended),
 			.name = r->name,
 			.counts = {r->records_in, r->records_out, r->checkpoints_completed,
@@ -135,6 +148,7 @@ void rest_get_summary(struct rest_call *call)
 	struct rest_states states = rest_count_job(jm);
 	struct summary s = {
 			.id = job_master_id(jm),
+			.watch = job_master_watch(jm),
 			.state = job_status_name(job_master_status(jm)),
 			.name = job_master_name(jm),
 			.counts = job_master_counts(jm),

@@ -5,6 +5,7 @@ import os
 import shutil
 
 from captures import flows_capture
+from faults import first_failure, subtask_of
 from harness import Skip, expect, expect_equal, expect_same_lines
 
 MOUNT = 'mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"'
@@ -27,7 +28,8 @@ def test(w):
     capture = flows_capture(w.path("in.pcap"), 60_000, 600)
     w.flow(capture, "calm", state="calm").summary()
     run = w.flow(capture, "out", rate=10_000, prefix=prefix_of(w, place), config={
-        "execution.checkpointing.dir": os.path.join(place, "checkpoints")})
+        "execution.checkpointing.dir": os.path.join(place, "checkpoints"),
+        "execution.checkpointing.data-inline-threshold": "0"})
     inside = f"/proc/{run.pid}/root{place}"
     w.wait_for(lambda: glob.glob(f"{inside}/checkpoints/*/chk-*/_metadata"),
                "a checkpoint completes")
@@ -44,6 +46,11 @@ def test(w):
         return int(lines[-1].split("(")[1].split(" ")[0]) if lines else 0
 
     w.wait_for(lambda: failed_checkpoints() >= 3, "checkpoints fail")
+    failure = first_failure(w, run)
+    expect_equal(failure["phase"], "waiting for tasks", "phase")
+    subtask = subtask_of(failure)
+    expect(subtask.startswith("ingest (") or subtask.startswith("metering ("), failure.group(0))
+    expect("No space left on device" in failure["rest"], failure.group(0))
     os.unlink(filler)
     summary = run.summary()
     expect(summary["checkpoints"]["failed"] >= 3, f"failures are counted: {summary}")

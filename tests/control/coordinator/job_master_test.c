@@ -240,6 +240,46 @@ Test(job_master, with_a_declined_checkpoint_goes_on_and_tells_the_tasks)
 	cr_assert_geq(job_master_counts(job).checkpoints_failed, 2);
 }
 
+Test(job_master, says_that_no_checkpoint_completes_although_nobody_fails_one)
+{
+	set("execution.checkpointing.timeout=%s", "10 min");
+	run_to(1);
+	cr_assert_null(job_master_watch(job).overdue);
+	cr_assert_geq(job_master_watch(job).since_completed_ms, 0);
+	fake_task_manager_behaviour(tm)->must_ignore = true;
+	WAIT_UNTIL(job_master_watch(job).overdue != NULL);
+	const char *text = job_master_watch(job).overdue;
+	cr_assert_not_null(strstr(text, "waiting for tasks"), "%s", text);
+	cr_assert_not_null(strstr(text, "make (1/1) has not acknowledged"), "%s", text);
+	cr_assert_not_null(strstr(text, "is in progress for"), "%s", text);
+	cr_assert_geq(job_master_watch(job).since_completed_ms, 1000);
+}
+
+Test(job_master, says_of_a_failed_checkpoint_who_was_waited_for_in_which_phase_and_how_long)
+{
+	set("execution.checkpointing.timeout=%s", "50 ms");
+	run_to(1);
+	fake_task_manager_behaviour(tm)->must_ignore = true;
+	WAIT_UNTIL(job_master_watch(job).failure != NULL);
+	struct job_watch w = job_master_watch(job);
+	cr_assert_gt(w.failed_id, 1);
+	cr_assert_not_null(strstr(w.failure, "waiting for tasks"), "%s", w.failure);
+	cr_assert_not_null(strstr(w.failure, "make (1/1)"), "%s", w.failure);
+	cr_assert_not_null(strstr(w.failure, "failed after 5"), "%s", w.failure);
+}
+
+Test(job_master, expects_no_checkpoints_when_they_are_switched_off_or_the_job_is_over)
+{
+	run_to(1);
+	job_master_set_periodic(job, false);
+	cr_assert_eq(job_master_watch(job).since_completed_ms, -1);
+	job_master_set_periodic(job, true);
+	cr_assert_geq(job_master_watch(job).since_completed_ms, 0);
+	job_master_cancel(job);
+	WAIT_UNTIL(is_in(JOB_STATUS_CANCELED));
+	cr_assert_eq(job_master_watch(job).since_completed_ms, -1);
+}
+
 /* ---- failures ---- */
 
 Test(job_master, gives_the_tasks_of_a_lost_task_manager_to_the_one_that_stands_by)
@@ -269,7 +309,10 @@ Test(job_master, gives_up_a_task_manager_that_falls_silent)
 	fake_task_manager_behaviour(tm)->must_ignore = true;
 	WAIT_UNTIL(!record()->is_registered);
 	WAIT_UNTIL(is_in(JOB_STATUS_RESTARTING));
-	cr_assert_not_null(strstr(job_master_failure(job, 0)->text, "no heartbeat for"));
+	const char *text = job_master_failure(job, 0)->text;
+	cr_assert_not_null(strstr(text, "no heartbeat for"), "%s", text);
+	cr_assert_not_null(strstr(text, "make (1/1) and 2 other tasks ran there"), "%s", text);
+	cr_assert_not_null(strstr(text, "waiting for tasks"), "%s", text);
 }
 
 Test(job_master, cancels_the_others_and_starts_new_attempts_when_one_task_fails)

@@ -1,0 +1,42 @@
+"""A disk that has stopped answering: the first line says who writes, and since when; all comes."""
+
+import os
+
+from captures import flows_capture
+from faults import compile_shared, first_failure, subtask_of
+from harness import expect, expect_equal, expect_same_lines
+
+
+def slow_run(w, capture, library, name, program):
+    """A run whose `program` syncs nothing from its third checkpoint on; that run and the gate."""
+    gate = w.path("gate-" + name)
+    run = w.flow(capture, name, rate=10_000, state=name,
+                 config={"weir.storage": "threads", "execution.checkpointing.timeout": "600 ms",
+                         "execution.checkpointing.data-inline-threshold": "0"},
+                 env={"LD_PRELOAD": library, "SLOW_PROGRAM": program, "SLOW_GATE": gate,
+                      "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
+                      + ":verify_asan_link_order=0"})
+    w.wait_for_checkpoint(3, state=name)
+    w.write("gate-" + name, "")
+    return run, gate
+
+
+def test(w):
+    library = compile_shared(w, "slow_disk.c", "slow_disk.so", "-ldl")
+    capture = flows_capture(w.path("in.pcap"), 30_000, 600)
+    w.flow(capture, "calm", state="calm").summary()
+    for program in ("weir-taskmanager", "weir-coordinator"):
+        run, gate = slow_run(w, capture, library, program, program)
+        failure = first_failure(w, run)
+        if program == "weir-taskmanager":
+            expect_equal(failure["phase"], "waiting for tasks", "phase")
+            expect(subtask_of(failure).endswith("/2)") or subtask_of(failure).endswith("/1)"),
+                   failure.group(0))
+        else:
+            # Whose disk it is: the coordinator's own; no subtask is to blame.
+            expect("waiting for tasks" not in failure["phase"], failure.group(0))
+        expect(600 <= int(failure["ms"]) < 600 + 3000 * w.factor, failure.group(0))
+        os.unlink(gate)
+        summary = run.summary()
+        expect_equal(summary["restarts"], 0, "restarts")
+        expect_same_lines(w.lines(program), w.lines("calm"), f"output with a slow {program}")
