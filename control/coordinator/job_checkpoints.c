@@ -494,6 +494,8 @@ static enum checkpoint_failure_reason reason_of(Weir__DeclineReason reason)
 		return REASON_IO_EXCEPTION;
 	case WEIR__DECLINE_REASON__DECLINED_NO_SUCH_TASK:
 		return REASON_TASK_CHECKPOINT_FAILURE;
+	case WEIR__DECLINE_REASON__DECLINED_SHARED_STREAM:
+		return REASON_CHANNEL_STATE_SHARED_STREAM_EXCEPTION;
 	default:
 		return REASON_DECLINED;
 	}

@@ -46,6 +46,8 @@ const char *task_world_reason_name(enum decline_reason reason)
 		return "DECLINED_INPUT_END_OF_STREAM";
 	case DECLINE_ASYNC_EXCEPTION:
 		return "ASYNC_EXCEPTION";
+	case DECLINE_SHARED_STREAM:
+		return "CHANNEL_STATE_SHARED_STREAM_EXCEPTION";
 	case DECLINE_OTHER:
 		return "DECLINED";
 	}

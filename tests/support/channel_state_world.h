@@ -1,0 +1,45 @@
+#pragma once
+
+/*
+ * channel_state_world: writers of two subtasks that share their files, a pool, and a disk in
+ * memory that fails on purpose.
+ *
+ * Subtask 0 has one input gate of two channels and one output gate of two; subtask 1 has one input
+ * gate of one channel.
+ */
+
+#include "dataplane/checkpoint/channel_state_executor.h"
+#include "dataplane/checkpoint/channel_state_writer.h"
+#include "dataplane/wire/buf.h"
+#include "tests/sim/fault_store.h"
+#include "tests/sim/mem_store.h"
+
+struct channel_world {
+	struct channel_state_executor_config config;
+	struct fault_store disk;
+	struct store *inner;
+	struct buf_pool *pool;
+	void *memory;
+	struct channel_state_writer *writers[2];
+	uint64_t now_ns;
+};
+
+enum { CHANNEL_WORLD_BUF_BYTES = 8192, CHANNEL_WORLD_BUFS = 64 };
+
+void channel_world_init(struct channel_world *w, struct store *inner, const char *directory);
+/* Every buffer must be back; destroys the inner store. */
+void channel_world_free(struct channel_world *w);
+
+/* A buffer of `size` bytes that begin with `seed` and count up; one record starts at its front. */
+struct buf *channel_world_buf(struct channel_world *w, uint32_t size, uint8_t seed);
+
+/* Steps until writer `i` is done with the checkpoint, a millisecond each; fails the test after a
+ * few thousand. */
+void channel_world_finish(struct channel_world *w, uint32_t i, int64_t checkpoint_id);
+/* `turns` steps, a millisecond each. */
+void channel_world_step(struct channel_world *w, uint32_t turns);
+void channel_world_finish_all(struct channel_world *w, int64_t checkpoint_id);
+void channel_world_start_all(struct channel_world *w, int64_t checkpoint_id);
+
+/* Buffers of the pool that are out. */
+uint32_t channel_world_used(const struct channel_world *w);
