@@ -3,6 +3,8 @@
 #include "dataplane/wire/record.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { BUFS_MASK = CHANNEL_BUFFERS_MAX - 1, EVENTS_MASK = CHANNEL_CONTROL_MAX - 1 };
 
@@ -17,6 +19,36 @@ int input_channel_init(struct input_channel *ch, struct ring_channel *channel,
 	return record_reader_create(&ch->reader, config);
 }
 
+int input_channel_restore(struct input_channel *ch, struct buf *const *bufs, uint32_t count)
+{
+	CHECK(ch->recovered == NULL && ch->taken_count == 0);
+	if (count == 0)
+		return 0;
+	ch->recovered = calloc(count, sizeof(ch->recovered[0]));
+	if (ch->recovered == NULL)
+		return -ENOMEM;
+	memcpy(ch->recovered, bufs, count * sizeof(ch->recovered[0]));
+	ch->recovered_count = count;
+	return 0;
+}
+
+/* Gives back what is processed and not being written: nobody else refers to it. */
+static void return_processed(struct input_channel *ch)
+{
+	uint64_t before = ch->returned_count;
+
+	while (ch->returned_count < ch->position) {
+		struct buf *b = ch->bufs[ch->returned_count & BUFS_MASK];
+
+		if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1)
+			break;
+		buf_release(b);
+		ch->returned_count++;
+	}
+	if (ch->returned_count > before)
+		ring_channel_grant(ch->channel, ch->returned_count);
+}
+
 static uint32_t take_bufs(struct input_channel *ch)
 {
 	struct buf *taken[BATCH_COUNT_MAX];
@@ -27,7 +59,8 @@ static uint32_t take_bufs(struct input_channel *ch)
 		ch->bufs[ch->taken_count & BUFS_MASK] = taken[i];
 		ch->taken_count++;
 	}
-	CHECK(input_channel_count(ch) <= ring_channel_config(ch->channel)->credit_count);
+	CHECK(ch->taken_count - ch->returned_count <=
+			ring_channel_config(ch->channel)->credit_count);
 	return count;
 }
 
@@ -44,7 +77,8 @@ static uint32_t take_events(struct input_channel *ch)
 		const struct event *e = &ch->events[from + i];
 
 		CHECK(e->announcement == ch->announced + 1);
-		CHECK(e->cut > ch->position || (e->cut == ch->position && !ch->is_begun));
+		CHECK(e->cut > ch->position || (e->cut == ch->position &&
+				(!ch->is_begun || input_channel_recovered_left(ch) > 0)));
 		ch->announced++;
 	}
 	ch->event_tail += count;
@@ -54,6 +88,8 @@ static uint32_t take_events(struct input_channel *ch)
 /* In this order: then every event that a buffer taken here names is in the lane. */
 uint32_t input_channel_poll(struct input_channel *ch, uint32_t *events)
 {
+	if (__builtin_expect(ch->returned_count < ch->position, 0))
+		return_processed(ch);
 	uint32_t count = take_bufs(ch);
 
 	*events += take_events(ch);
@@ -80,7 +116,7 @@ int input_channel_head(struct input_channel *ch, struct weir_batch *batch)
 	int rc;
 
 	if (!ch->is_begun) {
-		if (input_channel_event_count(ch) > 0 &&
+		if (input_channel_event_count(ch) > 0 && input_channel_recovered_left(ch) == 0 &&
 				input_channel_event(ch, 0)->cut == ch->position) {
 			rc = check_whole(ch);
 			return rc != 0 ? rc : INPUT_HEAD_EVENT;
@@ -108,10 +144,13 @@ void input_channel_advance(struct input_channel *ch, uint32_t count)
 void input_channel_finish(struct input_channel *ch)
 {
 	CHECK(ch->is_begun);
-	buf_release(input_channel_buf(ch, 0));
 	ch->is_begun = false;
+	if (__builtin_expect(input_channel_recovered_left(ch) > 0, 0)) {
+		buf_release(ch->recovered[ch->recovered_head++]);
+		return;
+	}
 	ch->position++;
-	ring_channel_grant(ch->channel, ch->position);
+	return_processed(ch);
 }
 
 void input_channel_pop(struct input_channel *ch)
@@ -122,8 +161,12 @@ void input_channel_pop(struct input_channel *ch)
 
 void input_channel_clear(struct input_channel *ch)
 {
-	for (; ch->position < ch->taken_count; ch->position++)
-		buf_release(ch->bufs[ch->position & BUFS_MASK]);
+	for (; ch->returned_count < ch->taken_count; ch->returned_count++)
+		buf_release(ch->bufs[ch->returned_count & BUFS_MASK]);
+	for (; ch->recovered_head < ch->recovered_count; ch->recovered_head++)
+		buf_release(ch->recovered[ch->recovered_head]);
+	free(ch->recovered);
+	ch->recovered = NULL;
 	record_reader_destroy(ch->reader);
 	ch->reader = NULL;
 }

@@ -10,6 +10,14 @@
  * Errors   -EPROTO from head when a buffer does not hold what the edge agreed on.
  * Life     init, { poll, head, advance, finish, pop }*, clear.
  *
+ * A buffer that somebody else still refers to when it is processed is being written as channel
+ * state: it is kept, and neither it nor what was processed behind it gives its credit back until
+ * poll finds that it is written.
+ *
+ * Recovered buffers (19.2) are of an earlier attempt: they are ahead of all that the producer of
+ * this one sends, count in no position and cost no credit.  Until they are processed the position
+ * stays 0 and no event is due.
+ *
  * Position = buffers processed entirely.  An event is due when its cut is the position: nothing is
  * processed across it.  No buffer is begun before the event it names is in (DESIGN "Order between
  * the lanes").
@@ -27,6 +35,9 @@ struct input_channel {
 	struct record_reader *reader;
 	uint64_t taken_count; /* buffers taken from the ring */
 	uint64_t position;
+	uint64_t returned_count; /* buffers given back with their credit; at most the position */
+	uint32_t recovered_head, recovered_count;
+	struct buf **recovered; /* those from head on are here */
 	int64_t watermark;    /* of the last buffer or event read to its end */
 	uint32_t announced;   /* number of the last event taken */
 	uint32_t event_head, event_tail;
@@ -57,15 +68,25 @@ int input_channel_head(struct input_channel *ch, struct weir_batch *batch);
 /* Leaves records of the last batch behind. */
 void input_channel_advance(struct input_channel *ch, uint32_t count);
 
-/* The buffer begun is processed: gives back the buffer and its credit. */
+/* The buffer begun is processed: gives back the buffer and its credit, unless it is being
+ * written. */
 void input_channel_finish(struct input_channel *ch);
 
 /* The event due is processed. */
 void input_channel_pop(struct input_channel *ch);
 
+/* Takes over recovered buffers, in order, before anything is polled.  -ENOMEM. */
+int input_channel_restore(struct input_channel *ch, struct buf *const *bufs, uint32_t count);
+
+static inline uint32_t input_channel_recovered_left(const struct input_channel *ch)
+{
+	return ch->recovered_count - ch->recovered_head;
+}
+
+/* Not yet processed, recovered ones first. */
 static inline uint32_t input_channel_count(const struct input_channel *ch)
 {
-	return (uint32_t)(ch->taken_count - ch->position);
+	return input_channel_recovered_left(ch) + (uint32_t)(ch->taken_count - ch->position);
 }
 
 static inline uint32_t input_channel_event_count(const struct input_channel *ch)
@@ -76,7 +97,11 @@ static inline uint32_t input_channel_event_count(const struct input_channel *ch)
 /* 0 is the next one; index < count. */
 static inline struct buf *input_channel_buf(const struct input_channel *ch, uint32_t index)
 {
-	return ch->bufs[(ch->position + index) & (CHANNEL_BUFFERS_MAX - 1)];
+	uint32_t left = input_channel_recovered_left(ch);
+
+	if (__builtin_expect(index < left, 0))
+		return ch->recovered[ch->recovered_head + index];
+	return ch->bufs[(ch->position + index - left) & (CHANNEL_BUFFERS_MAX - 1)];
 }
 
 static inline const struct event *input_channel_event(

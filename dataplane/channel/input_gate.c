@@ -362,6 +362,34 @@ struct buf *input_gate_inflight_at(
 	return input_channel_buf(ch, index);
 }
 
+uint32_t input_gate_inflight_before(const struct input_gate *g, uint32_t channel, uint64_t cut)
+{
+	const struct input_channel *ch = channel_at(g, channel);
+	uint64_t taken = cut < ch->taken_count ? cut : ch->taken_count;
+
+	return input_channel_recovered_left(ch) +
+			(uint32_t)(taken > ch->position ? taken - ch->position : 0);
+}
+
+int input_gate_restore(
+		struct input_gate *g, uint32_t channel, struct buf *const *bufs, uint32_t count)
+{
+	int rc = input_channel_restore(channel_at(g, channel), bufs, count);
+
+	if (rc == 0)
+		g->buf_count += count;
+	return rc;
+}
+
+uint32_t input_gate_recovered_left(const struct input_gate *g)
+{
+	uint32_t left = 0;
+
+	for (uint32_t c = 0; c < g->channel_count; c++)
+		left += input_channel_recovered_left(&g->channels[c]);
+	return left;
+}
+
 const uint8_t *input_gate_partial(const struct input_gate *g, uint32_t channel, uint32_t *bytes)
 {
 	return record_reader_partial(channel_at(g, channel)->reader, bytes);

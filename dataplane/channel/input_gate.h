@@ -10,7 +10,8 @@
  * Errors   -EPROTO from next when a buffer does not hold what the edge agreed on.
  * Life     create, { poll, { next, consume }* , block, resume }*, destroy.
  *
- * A channel's credit grows when a buffer has been processed entirely, its watermark step included.
+ * A channel's credit grows when a buffer has been processed entirely, its watermark step included,
+ * and is not being written as channel state any more.
  * A blocked channel goes on receiving what its credit allows, and processes nothing.
  */
 
@@ -107,8 +108,23 @@ uint32_t input_gate_inflight_count(const struct input_gate *g, uint32_t channel)
 struct buf *input_gate_inflight_at(const struct input_gate *g, uint32_t channel, uint32_t index,
 		uint32_t *offset);
 
+/* How many of them are before `cut`, recovered ones counted: what is kept when a barrier with that
+ * cut is overtaken. */
+uint32_t input_gate_inflight_before(const struct input_gate *g, uint32_t channel, uint64_t cut);
+
 /* The bytes of a record begun in buffers already processed (14.1); 0 bytes: none. */
 const uint8_t *input_gate_partial(const struct input_gate *g, uint32_t channel, uint32_t *bytes);
+
+/* ---- after a restore ---- */
+
+/* Takes over buffers that were in flight in that channel when its checkpoint was taken, in order;
+ * before anything is polled.  They are processed before all that arrives (RE-12), and part of what
+ * is in flight until then.  -ENOMEM: they stay the caller's. */
+int input_gate_restore(
+		struct input_gate *g, uint32_t channel, struct buf *const *bufs, uint32_t count);
+
+/* Recovered buffers not yet processed, in all channels. */
+uint32_t input_gate_recovered_left(const struct input_gate *g);
 
 /* Releases the buffers here.  NULL is accepted. */
 void input_gate_destroy(struct input_gate *g);

@@ -184,7 +184,9 @@ static void clear_tail(const uint8_t *block, const struct held_chunk *c)
 {
 	uint8_t *tail = (uint8_t *)(uintptr_t)c->bytes + c->size;
 
-	memset(tail, 0, channel_state_round_up((uint64_t)(tail - block)) - (uint64_t)(tail - block));
+	uint64_t at = (uint64_t)(tail - block);
+
+	memset(tail, 0, channel_state_round_up(at) - at);
 }
 
 /* Makes the chunk a write; false: not now. */

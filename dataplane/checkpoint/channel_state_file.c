@@ -170,7 +170,8 @@ static uint32_t write_table(struct channel_state_executor *e, struct channel_fil
 		r.bytes = e->table + f->table_written;
 		r.size = (uint32_t)(left < PIECE_BYTES ? left : PIECE_BYTES);
 		r.offset = f->end + f->table_written;
-		if (f->inflight_count == CHANNEL_STATE_WRITES_MAX || !channel_file_submit(e, f, &r, CHUNK_NONE))
+		if (f->inflight_count == CHANNEL_STATE_WRITES_MAX ||
+				!channel_file_submit(e, f, &r, CHUNK_NONE))
 			return count;
 		f->table_written += r.size;
 		count++;

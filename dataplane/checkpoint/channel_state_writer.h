@@ -43,7 +43,7 @@ struct channel_info {
 
 /* What a checkpoint has become. */
 struct channel_state_result {
-	const char *file; /* its name in the directory of the checkpoint; NULL: nothing was in flight */
+	const char *file; /* in the directory of the checkpoint; NULL: nothing was in flight */
 	uint32_t handle_count;
 	const struct channel_state_handle *handles; /* of channels that had data, inputs first */
 	uint64_t bytes;      /* of records */

@@ -440,3 +440,112 @@ Test(input_gate, an_event_inside_a_record_is_refused)
 	cr_assert_eq(input_gate_next(e.in[0], &item), -EPROTO);
 	edge_close(&e);
 }
+
+/* ---- buffers that are being written, and recovered ones ---- */
+
+Test(input_gate, credit_comes_back_only_when_a_buffer_is_processed_and_written)
+{
+	struct edge_config config = JOIN;
+	struct edge e;
+	uint32_t offset;
+
+	config.channel.credit_count = 2;
+	edge_open(&e, &config);
+	send_run(&e, 0, 0, 16);
+	edge_push(&e, 0);
+	input_gate_poll(e.in[0]);
+	struct buf *first = input_gate_inflight_at(e.in[0], 0, 0, &offset);
+	buf_retain(first); /* as the writer of channel state does */
+	edge_expect_values(&e, 0, 0, 8);
+	edge_push(&e, 0);
+	expect_nothing(&e);
+	cr_assert_eq(ring_channel_credit(e.channels[0][0]), 2);
+	buf_release(first);
+	input_gate_poll(e.in[0]);
+	cr_assert_eq(ring_channel_credit(e.channels[0][0]), 4);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 8, 8);
+	edge_close(&e);
+}
+
+/* One buffer as an earlier attempt left it. */
+static struct buf *recovered_buf(struct edge *e, uint64_t value, uint32_t count)
+{
+	struct buf *b = buf_alloc(e->pool);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t record[2] = {0, value + i};
+
+		memcpy(b->data + i * sizeof(record), record, sizeof(record));
+	}
+	b->size_bytes = count * 16;
+	b->first_record = 0;
+	return b;
+}
+
+static void restore(struct edge *e, uint32_t channel, uint64_t value)
+{
+	struct buf *bufs[] = {recovered_buf(e, value, 4), recovered_buf(e, value + 4, 1)};
+
+	cr_assert_eq(input_gate_restore(e->in[0], channel, bufs, 2), 0);
+}
+
+Test(input_gate, recovered_buffers_come_before_everything_that_arrives)
+{
+	struct edge e;
+
+	edge_open(&e, &JOIN);
+	restore(&e, 0, 100);
+	announce(&e, 0, edge_barrier(7)); /* its cut is 0 */
+	send_run(&e, 0, 0, 4);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 100, 5);
+	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 7);
+	input_gate_consume(e.in[0], 1);
+	edge_expect_values(&e, 0, 0, 4);
+	edge_close(&e);
+}
+
+/* RE-14: a checkpoint in the middle of them has the rest. */
+Test(input_gate, recovered_buffers_not_yet_processed_are_in_flight_before_any_cut)
+{
+	struct edge e;
+	uint32_t offset;
+
+	edge_open(&e, &JOIN);
+	restore(&e, 1, 100);
+	cr_assert_eq(input_gate_recovered_left(e.in[0]), 2);
+	send_run(&e, 1, 0, 8);
+	edge_push(&e, 1);
+	struct input_item item;
+	cr_assert(edge_next(&e, 0, &item));
+	cr_assert_eq(item.batch.count, 4);
+	input_gate_consume(e.in[0], 3);
+	cr_assert_eq(input_gate_inflight_count(e.in[0], 1), 4);
+	cr_assert_eq(input_gate_inflight_before(e.in[0], 1, 0), 2);
+	cr_assert_eq(input_gate_inflight_before(e.in[0], 1, 1), 3);
+	cr_assert_eq(input_gate_inflight_before(e.in[0], 1, UINT64_MAX), 4);
+	struct buf *b = input_gate_inflight_at(e.in[0], 1, 0, &offset);
+	cr_assert_eq(offset, 48);
+	cr_assert_eq(b->size_bytes, 64);
+	cr_assert_eq(input_gate_inflight_at(e.in[0], 1, 2, &offset)->sequence, 0);
+	edge_expect_values(&e, 0, 103, 2);
+	edge_expect_values(&e, 0, 0, 8);
+	cr_assert_eq(input_gate_inflight_count(e.in[0], 1), 0);
+	edge_close(&e);
+}
+
+Test(input_gate, recovered_buffers_cost_no_credit_and_go_with_the_gate)
+{
+	struct edge_config config = JOIN;
+	struct edge e;
+
+	config.channel.credit_count = 1;
+	edge_open(&e, &config);
+	restore(&e, 0, 100);
+	send_run(&e, 0, 0, 8);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 100, 4);
+	cr_assert_eq(ring_channel_credit(e.channels[0][0]), 1);
+	edge_close(&e);
+}
