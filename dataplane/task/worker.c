@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <rte_pause.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -23,6 +24,7 @@ enum {
 	IDLE_SPIN_NS = 200000, /* idle for so long before the first sleep: a few buffers' time */
 	IDLE_SLEEP_NS_MIN = 20000,
 	IDLE_SLEEP_NS_MAX = 500000,
+	PARKED_NS_MAX = 100000000,
 };
 
 /* A report and the task it is from. */
@@ -47,6 +49,8 @@ struct worker {
 	uint64_t idle_since_ns; /* 0: busy */
 	long sleep_ns;          /* of the last sleep */
 	atomic_bool must_stop, has_stopped;
+	atomic_bool is_parked;  /* without tasks: sleeps until mail comes */
+	sem_t wake;
 };
 
 /* ---- life ---- */
@@ -75,6 +79,7 @@ int worker_create(struct worker **out, const struct worker_config *config,
 	if (w == NULL)
 		return -ENOMEM;
 	CHECK(store_kind_parse(config->storage, &kind));
+	CHECK(sem_init(&w->wake, 0, 0) == 0);
 	w->config = *config;
 	int status = store_open(&w->store, kind, w->storage);
 	if (status == 0)
@@ -105,6 +110,7 @@ void worker_destroy(struct worker *w)
 	pointer_queue_destroy(w->mail_back);
 	pointer_queue_destroy(w->reports);
 	pointer_queue_destroy(w->reports_back);
+	sem_destroy(&w->wake);
 	free(w->pool);
 	free(w);
 }
@@ -264,12 +270,21 @@ void worker_adopt(struct worker *w, struct task *t)
 
 /* ---- mail ---- */
 
+/* Whoever gives it something to do, after that. */
+static void wake(struct worker *w)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_exchange(&w->is_parked, false))
+		sem_post(&w->wake);
+}
+
 bool worker_post(struct worker *w, struct mail *m)
 {
 	worker_free_mail(w);
 	if (!pointer_queue_push(w->mail, m))
 		return false;
 	m->task->mail_count++;
+	wake(w);
 	return true;
 }
 
@@ -370,12 +385,37 @@ uint32_t worker_turn(struct worker *w)
 	return work;
 }
 
+/* Without a task only mail makes work.  A TaskManager that stands by must cost nothing: one that
+ * looks every half millisecond disturbs whoever works on the same core. */
+static void park(struct worker *w)
+{
+	struct timespec until;
+
+	atomic_store(&w->is_parked, true);
+	atomic_thread_fence(memory_order_seq_cst);
+	/* What came before it could see us parked did not wake us. */
+	if (worker_turn(w) > 0 || atomic_load(&w->must_stop)) {
+		atomic_store(&w->is_parked, false);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += PARKED_NS_MAX;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	(void)sem_clockwait(&w->wake, CLOCK_MONOTONIC, &until);
+	atomic_store(&w->is_parked, false);
+}
+
 /* First the core is offered to whoever else waits for it, such as a thread that reads ahead for a
  * source; then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX. */
 static void back_off(struct worker *w)
 {
 	if (w->config.must_spin) {
 		rte_pause();
+		return;
+	}
+	if (w->task_count == 0 && w->turn_ns - w->idle_since_ns >= IDLE_SPIN_NS) {
+		park(w);
 		return;
 	}
 	if (w->turn_ns - w->idle_since_ns < IDLE_SPIN_NS) {
@@ -403,6 +443,7 @@ int worker_run(void *worker)
 void worker_request_stop_mt(struct worker *w)
 {
 	atomic_store(&w->must_stop, true);
+	wake(w);
 }
 
 bool worker_has_stopped_mt(const struct worker *w)

@@ -1,0 +1,129 @@
+/* worker: how one without tasks waits. */
+
+#include "dataplane/task/worker.h"
+
+#include "dataplane/base/clock.h"
+#include "dataplane/task/task.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MILLISECOND_NS = 1000000, LOOKS_MAX = 40 };
+
+/* Each look moves it by more than any spinning lasts. */
+struct counted_clock {
+	struct clock clock;
+	atomic_uint looks;
+};
+
+static uint64_t now_ns(struct clock *c)
+{
+	return (atomic_fetch_add(&((struct counted_clock *)c)->looks, 1) + 1) *
+			(uint64_t)MILLISECOND_NS;
+}
+
+static int64_t wall_ms(struct clock *c)
+{
+	(void)c;
+	return 0;
+}
+
+static struct counted_clock ticks = {{now_ns, wall_ms}, 0};
+
+static void sleep_ms(long ms)
+{
+	struct timespec pause = {.tv_nsec = ms * MILLISECOND_NS};
+
+	nanosleep(&pause, NULL);
+}
+
+static void *run(void *worker)
+{
+	worker_run(worker);
+	return NULL;
+}
+
+static struct worker *start(pthread_t *thread)
+{
+	char error[TASKMANAGER_ERROR_BYTES];
+	struct worker *w;
+
+	cr_assert_eq(worker_create(&w,
+				     &(struct worker_config){.storage = "threads",
+						     .clock = &ticks.clock,
+						     .report_fd = -1},
+				     error),
+			0);
+	cr_assert_eq(pthread_create(thread, NULL, run, w), 0);
+	return w;
+}
+
+static void stop(struct worker *w, pthread_t thread)
+{
+	worker_request_stop_mt(w);
+	pthread_join(thread, NULL);
+	worker_destroy(w);
+}
+
+Test(worker, without_tasks_hardly_ever_looks)
+{
+	pthread_t thread;
+	struct worker *w = start(&thread);
+
+	sleep_ms(50);
+	unsigned int before = atomic_load(&ticks.looks);
+	sleep_ms(400);
+	cr_expect_leq(atomic_load(&ticks.looks) - before, LOOKS_MAX);
+	stop(w, thread);
+}
+
+Test(worker, without_tasks_takes_mail_at_once)
+{
+	struct timespec began, ended;
+	struct task task = {.mail_count = 0};
+	pthread_t thread;
+	struct worker *w = start(&thread);
+
+	atomic_init(&task.is_detached, true);
+	sleep_ms(50);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	/* Ten that must each wait for a look of its own would take a second. */
+	for (int i = 0; i < 10; i++) {
+		struct mail *m = calloc(1, sizeof(*m));
+
+		m->kind = MAIL_CANCEL;
+		m->task = &task;
+		cr_assert(worker_post(w, m));
+		while (task.mail_count > 0) {
+			sched_yield();
+			worker_free_mail(w);
+		}
+	}
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	cr_expect_lt((ended.tv_sec - began.tv_sec) * 1000 +
+					(ended.tv_nsec - began.tv_nsec) / MILLISECOND_NS,
+			500);
+	stop(w, thread);
+}
+
+Test(worker, without_tasks_stops_at_once)
+{
+	struct timespec began, ended;
+	pthread_t thread;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	for (int i = 0; i < 10; i++) {
+		struct worker *w = start(&thread);
+
+		sleep_ms(5);
+		stop(w, thread);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	cr_expect_lt((ended.tv_sec - began.tv_sec) * 1000 +
+					(ended.tv_nsec - began.tv_nsec) / MILLISECOND_NS,
+			600);
+}
