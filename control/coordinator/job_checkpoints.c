@@ -1,6 +1,6 @@
 /* job_checkpoints: carries out what the checkpoint rules decide, and tells them what happened. */
 
-#include "control/coordinator/completed_record.h"
+#include "control/coordinator/acknowledgement_message.h"
 #include "control/coordinator/job_master_internal.h"
 #include "control/coordinator/resource_manager.h"
 #include "control/coordinator/task_manager_gateway.h"
@@ -396,36 +396,6 @@ void job_on_checkpoint_timer(void *context)
 
 /* ---- what tasks say ---- */
 
-static void fill_metrics(struct subtask_metrics *to, const Weir__CheckpointMetrics *m)
-{
-	*to = (struct subtask_metrics){
-			.alignment_ns = m->alignment_duration,
-			.start_delay_ns = m->start_delay,
-			.processed_bytes = m->bytes_processed_during_alignment,
-			.persisted_bytes = m->bytes_persisted_during_alignment,
-			.sync_ns = m->sync_duration,
-			.async_ns = m->async_duration,
-			.checkpointed_bytes = m->bytes_persisted,
-			.state_bytes = m->total_bytes,
-			.is_unaligned = m->unaligned,
-	};
-}
-
-/* The state is foreign: one that cannot be read is a decline. */
-static bool fill_state(struct snapshot_state *state, const Weir__Acknowledge *a,
-		char text[COMPLETED_TEXT_BYTES])
-{
-	if (a->state.len == 0)
-		return true;
-	if (completed_add_files(&state->files, a->state.data, a->state.len, text) != 0)
-		return false;
-	state->bytes = malloc(a->state.len);
-	CHECK(state->bytes != NULL);
-	memcpy(state->bytes, a->state.data, a->state.len);
-	state->byte_count = a->state.len;
-	return true;
-}
-
 static struct task_failure failure_of(struct job_master *jm, struct attempt_id attempt,
 		int64_t checkpoint_id, enum checkpoint_failure_reason reason)
 {
@@ -445,21 +415,14 @@ void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *m)
 {
 	struct attempt_id attempt = {message_id(&m->attempt)};
 	char text[COMPLETED_TEXT_BYTES];
-	struct acknowledgement a = {
-			.subtask = execution_subtask_of(attempt),
-			.attempt = attempt,
-			.checkpoint_id = m->checkpoint_id,
-			.finish = m->finished_operators ? FINISH_OPERATORS_FINISHED : FINISH_NONE,
-	};
+	struct acknowledgement a;
 
 	if (!is_ours(jm, attempt))
 		return;
-	fill_metrics(&a.metrics, m->metrics);
-	if (!fill_state(&a.state, m, text)) {
+	if (acknowledgement_read(&a, m, text) != 0) { /* the state is foreign */
 		struct task_failure f = failure_of(
 				jm, attempt, m->checkpoint_id, REASON_TASK_CHECKPOINT_FAILURE);
 
-		snapshot_state_clear(&a.state);
 		f.text = text;
 		checkpoint_coordinator_on_decline(jm->checkpoints, &f, job_now());
 		return;
