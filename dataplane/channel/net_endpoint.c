@@ -1,0 +1,238 @@
+#include "dataplane/channel/net_endpoint.h"
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/lines.h"
+#include "dataplane/wire/buf.h"
+
+#include <errno.h>
+
+enum {
+	RECEIVE_BURSTS_MAX = 4, /* a turn */
+	RECEIVE_BURST = 32,
+	SEND_BURSTS_MAX = 4,
+	CONTROL_STAGE = 32,
+	DATA_STAGE = 64,
+	QUIET_TURNS = 16, /* without a frame sent before transmitted buffers are asked for */
+};
+
+/* Frames made and not yet taken by the transport: from `head` to `tail`. */
+struct stage {
+	struct frame_out *frames;
+	uint32_t head, tail, room;
+};
+
+struct net_endpoint {
+	struct transport *transport;
+	struct net_address local;
+	uint32_t link_count, link_turn;
+	struct net_link *links[NET_ENDPOINT_LINKS_MAX];
+	struct stage stages[2]; /* by lane */
+	uint32_t quiet_turns;
+	struct net_endpoint_counters counters;
+};
+
+/* ---- life ---- */
+
+static int create_stage(struct stage *s, uint32_t room)
+{
+	s->room = room;
+	s->frames = lines_alloc(room * sizeof(*s->frames));
+	return s->frames != NULL ? 0 : -ENOMEM;
+}
+
+int net_endpoint_create(struct net_endpoint **out, struct transport *transport,
+		const struct net_address *local)
+{
+	struct net_endpoint *e = lines_alloc(sizeof(*e));
+
+	if (e == NULL)
+		return -ENOMEM;
+	e->transport = transport;
+	e->local = *local;
+	if (create_stage(&e->stages[NET_LANE_CONTROL], CONTROL_STAGE) != 0 ||
+			create_stage(&e->stages[NET_LANE_DATA], DATA_STAGE) != 0) {
+		net_endpoint_destroy(e);
+		return -ENOMEM;
+	}
+	*out = e;
+	return 0;
+}
+
+void net_endpoint_destroy(struct net_endpoint *e)
+{
+	if (e == NULL)
+		return;
+	CHECK(e->link_count == 0);
+	for (uint32_t lane = 0; lane < 2; lane++) {
+		struct stage *s = &e->stages[lane];
+
+		for (; s->head < s->tail; s->head++) {
+			if (s->frames[s->head].owner != NULL)
+				buf_release(s->frames[s->head].owner);
+		}
+		free(s->frames);
+	}
+	free(e);
+}
+
+int net_endpoint_attach(struct net_endpoint *e, struct net_link *l)
+{
+	if (e->link_count == NET_ENDPOINT_LINKS_MAX)
+		return -ENOSPC;
+	e->links[e->link_count++] = l;
+	return 0;
+}
+
+void net_endpoint_detach(struct net_endpoint *e, struct net_link *l)
+{
+	for (uint32_t i = 0; i < e->link_count; i++) {
+		if (e->links[i] == l) {
+			e->links[i] = e->links[--e->link_count];
+			e->link_turn = 0;
+			return;
+		}
+	}
+	CHECK(!"a link is detached where it was attached");
+}
+
+uint32_t net_endpoint_link_count(const struct net_endpoint *e)
+{
+	return e->link_count;
+}
+
+const struct net_endpoint_counters *net_endpoint_counters(const struct net_endpoint *e)
+{
+	return &e->counters;
+}
+
+/* ---- receive ---- */
+
+static struct net_link *find_link(const struct net_endpoint *e, uint64_t token)
+{
+	for (uint32_t i = 0; i < e->link_count; i++) {
+		if (net_link_token(e->links[i]) == token)
+			return e->links[i];
+	}
+	return NULL;
+}
+
+static void take_frame(struct net_endpoint *e, const struct frame_in *in, uint64_t now_ns)
+{
+	const uint8_t *payload;
+	uint32_t payload_bytes;
+	struct net_frame f;
+
+	e->counters.bytes_in += in->size;
+	int rc = net_path_strip(&e->local, in->bytes, in->size, &payload, &payload_bytes);
+	if (rc == 0)
+		rc = net_frame_decode(&f, payload, payload_bytes);
+	if (rc != 0) {
+		if (rc == -ENOMSG)
+			e->counters.foreign++;
+		else if (rc == -EILSEQ)
+			e->counters.corrupt++;
+		else
+			e->counters.malformed++;
+		return;
+	}
+
+	struct net_link *l = find_link(e, f.token);
+	if (l != NULL)
+		net_link_receive(l, &f, in->size, now_ns);
+	else
+		e->counters.unknown++;
+}
+
+static uint32_t receive(struct net_endpoint *e, uint64_t now_ns)
+{
+	struct frame_in frames[RECEIVE_BURST];
+	uint32_t total = 0;
+
+	for (uint32_t burst = 0; burst < RECEIVE_BURSTS_MAX; burst++) {
+		uint32_t count = e->transport->receive(e->transport, frames, RECEIVE_BURST);
+
+		for (uint32_t i = 0; i < count; i++)
+			take_frame(e, &frames[i], now_ns);
+		e->transport->release(e->transport, frames, count);
+		total += count;
+		if (count < RECEIVE_BURST)
+			break;
+	}
+	e->counters.frames_in += total;
+	return total;
+}
+
+/* ---- send ---- */
+
+/* Offers what is staged, once.  True: all was taken. */
+static bool drain(struct net_endpoint *e, struct stage *s)
+{
+	uint32_t count = s->tail - s->head;
+
+	if (count == 0)
+		return true;
+
+	uint32_t taken = e->transport->send(e->transport, s->frames + s->head, count);
+	CHECK(taken <= count);
+	for (uint32_t i = 0; i < taken; i++)
+		e->counters.bytes_out += s->frames[s->head + i].head_bytes +
+				s->frames[s->head + i].body_bytes;
+	e->counters.frames_out += taken;
+	s->head += taken;
+	if (taken < count) {
+		e->counters.bursts_out_partial++;
+		return false;
+	}
+	s->head = 0;
+	s->tail = 0;
+	return true;
+}
+
+/* Lets links fill a stage that is empty, each in its turn.  Returns how many frames. */
+static uint32_t fill(struct net_endpoint *e, enum net_lane lane, uint64_t now_ns)
+{
+	struct stage *s = &e->stages[lane];
+
+	for (uint32_t i = 0; i < e->link_count && s->tail < s->room; i++) {
+		uint32_t at = (e->link_turn + i) % e->link_count;
+
+		s->tail += net_link_send(e->links[at], lane, s->frames + s->tail,
+				s->room - s->tail, now_ns);
+	}
+	return s->tail;
+}
+
+static uint32_t send(struct net_endpoint *e, uint64_t now_ns)
+{
+	uint64_t before = e->counters.frames_out;
+
+	for (uint32_t burst = 0; burst < SEND_BURSTS_MAX; burst++) {
+		if (!drain(e, &e->stages[NET_LANE_CONTROL]))
+			break;
+		uint32_t made = fill(e, NET_LANE_CONTROL, now_ns);
+		if (!drain(e, &e->stages[NET_LANE_CONTROL]) ||
+				!drain(e, &e->stages[NET_LANE_DATA]))
+			break;
+		made += fill(e, NET_LANE_DATA, now_ns);
+		if (made == 0 || !drain(e, &e->stages[NET_LANE_DATA]))
+			break;
+	}
+	if (++e->link_turn >= e->link_count)
+		e->link_turn = 0;
+	return (uint32_t)(e->counters.frames_out - before);
+}
+
+uint32_t net_endpoint_turn(struct net_endpoint *e, uint64_t now_ns)
+{
+	uint32_t work = receive(e, now_ns);
+
+	for (uint32_t i = 0; i < e->link_count; i++)
+		work += net_link_pump(e->links[i], now_ns);
+
+	uint32_t sent = send(e, now_ns);
+	if (sent > 0)
+		e->quiet_turns = 0;
+	else if (++e->quiet_turns == QUIET_TURNS)
+		e->transport->reclaim(e->transport);
+	return work + sent;
+}

@@ -1,0 +1,296 @@
+#include "dataplane/channel/net_frame.h"
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/crc.h"
+#include "dataplane/channel/transport.h"
+#include "dataplane/wire/buf.h"
+
+#include <errno.h>
+#include <string.h>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little endian, as we are");
+
+enum {
+	MAGIC = 0x7277,
+	CRC_AT = 4,
+	CREDIT_BYTES = 16,
+	LIST_AT = 28, /* of credits */
+	WORDS_AT = 32,
+	NO_RECORD = 0xffff,
+	FLAG_ALL_PROCESSED = 1,
+};
+/* Frames without a body lie in their head, and in the smallest frame a path may have. */
+static_assert((int)FRAME_HEAD_BYTES_MAX < (int)FRAME_BYTES_MIN, "a head fits every path");
+static_assert(NET_PATH_BYTES_MAX + WORDS_AT + NET_FRAME_SPAN / 8 <= FRAME_HEAD_BYTES_MAX + 0u,
+		"an ACK fits a head");
+static_assert(NET_PATH_BYTES_MAX + LIST_AT + NET_FRAME_CREDITS_MAX * CREDIT_BYTES <=
+				FRAME_HEAD_BYTES_MAX + 0u,
+		"credits fit a head");
+static_assert((int)BUF_BYTES_MAX < (int)NO_RECORD, "an offset is a 16-bit number");
+
+uint32_t net_frame_payload_max(const struct net_path *p)
+{
+	return p->frame_bytes_max - p->byte_count - NET_FRAME_DATA_BYTES;
+}
+
+/* ---- encode ---- */
+
+static void put(struct frame_out *f, const void *value, uint32_t bytes)
+{
+	memcpy(f->head + f->head_bytes, value, bytes);
+	f->head_bytes += bytes;
+}
+
+static void put16(struct frame_out *f, uint32_t value)
+{
+	uint16_t v = (uint16_t)value;
+
+	put(f, &v, sizeof(v));
+}
+
+static void put32(struct frame_out *f, uint32_t value)
+{
+	put(f, &value, sizeof(value));
+}
+
+static void put64(struct frame_out *f, uint64_t value)
+{
+	put(f, &value, sizeof(value));
+}
+
+void net_frame_begin(struct frame_out *f, const struct net_path *p,
+		const struct net_frame_start *start)
+{
+	net_path_begin(p, f);
+	put16(f, MAGIC);
+	put16(f, NET_FRAME_VERSION | (uint32_t)start->kind << 8);
+	put32(f, 0);
+	put64(f, start->token);
+	put32(f, start->number);
+	put16(f, start->age);
+	put16(f, start->channel);
+}
+
+void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t offset, uint32_t bytes)
+{
+	CHECK(offset + bytes <= b->size_bytes);
+	put32(f, (uint32_t)b->sequence);
+	put16(f, offset);
+	put16(f, b->size_bytes);
+	put32(f, b->announcement);
+	put16(f, b->first_record == BUF_NO_RECORD ? NO_RECORD : b->first_record);
+	put16(f, bytes);
+	put64(f, (uint64_t)b->watermark);
+	if (bytes == 0)
+		return;
+	f->body = b->data + offset;
+	f->body_bytes = bytes;
+	f->owner = b;
+	buf_retain(b);
+}
+
+void net_frame_put_event(struct frame_out *f, const struct event *e)
+{
+	const uint8_t bytes[12] = {e->options.snapshot, e->options.alignment, e->kind,
+			e->stop_mode};
+
+	put64(f, (uint64_t)e->checkpoint_id);
+	put64(f, (uint64_t)e->timestamp_ms);
+	put64(f, (uint64_t)e->options.aligned_timeout_ms);
+	put64(f, e->cut);
+	put64(f, (uint64_t)e->watermark);
+	put32(f, e->announcement);
+	put(f, bytes, sizeof(bytes));
+}
+
+void net_frame_put_credits(struct frame_out *f, const struct net_credit *credits, uint32_t count)
+{
+	CHECK(count <= NET_FRAME_CREDITS_MAX);
+	put16(f, count);
+	put16(f, 0);
+	for (uint32_t i = 0; i < count; i++) {
+		put16(f, credits[i].channel);
+		put16(f, credits[i].is_all_processed ? FLAG_ALL_PROCESSED : 0);
+		put32(f, credits[i].event_limit);
+		put64(f, credits[i].processed);
+	}
+}
+
+void net_frame_put_ack(
+		struct frame_out *f, uint32_t base, const uint64_t *words, uint32_t word_count)
+{
+	CHECK(word_count <= NET_FRAME_WORDS_MAX);
+	put32(f, base);
+	put16(f, word_count);
+	put16(f, 0);
+	put(f, words, word_count * 8);
+}
+
+/* The field itself counts as zero. */
+static uint32_t checksum(const uint8_t *bytes, uint32_t size)
+{
+	const uint32_t zero = 0;
+	uint32_t crc = crc32c(0, bytes, CRC_AT);
+
+	crc = crc32c(crc, &zero, sizeof(zero));
+	return crc32c(crc, bytes + CRC_AT + 4, size - CRC_AT - 4);
+}
+
+void net_frame_end(struct frame_out *f, const struct net_path *p)
+{
+	uint8_t *ours = f->head + p->byte_count;
+	uint32_t crc = checksum(ours, f->head_bytes - p->byte_count);
+
+	if (f->body_bytes > 0)
+		crc = crc32c(crc, f->body, f->body_bytes);
+	memcpy(ours + CRC_AT, &crc, sizeof(crc));
+	net_path_end(p, f);
+}
+
+/* ---- decode ---- */
+
+static uint16_t get16(const uint8_t *at)
+{
+	uint16_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+static uint32_t get32(const uint8_t *at)
+{
+	uint32_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+static uint64_t get64(const uint8_t *at)
+{
+	uint64_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+static int decode_data(struct net_frame *f, const uint8_t *bytes, uint32_t size)
+{
+	if (size < NET_FRAME_DATA_BYTES)
+		return -EBADMSG;
+
+	uint32_t first_record = get16(bytes + 36);
+	f->sequence = get32(bytes + 24);
+	f->offset = get16(bytes + 28);
+	f->buf_bytes = get16(bytes + 30);
+	f->announcement = get32(bytes + 32);
+	f->first_record = first_record == NO_RECORD ? BUF_NO_RECORD : first_record;
+	f->payload_bytes = get16(bytes + 38);
+	f->watermark = (int64_t)get64(bytes + 40);
+	f->payload = bytes + NET_FRAME_DATA_BYTES;
+	if (f->payload_bytes != size - NET_FRAME_DATA_BYTES ||
+			f->offset + f->payload_bytes > f->buf_bytes ||
+			(first_record != NO_RECORD && first_record >= f->buf_bytes) ||
+			(f->payload_bytes == 0 && f->buf_bytes > 0))
+		return -EBADMSG;
+	return 0;
+}
+
+static bool is_event(const struct event *e)
+{
+	return e->kind >= EVENT_BARRIER && e->kind <= EVENT_END_OF_PARTITION &&
+			e->options.snapshot <= SNAPSHOT_SAVEPOINT_TERMINATE &&
+			e->options.alignment <= ALIGNMENT_FORCED_ALIGNED &&
+			e->stop_mode <= STOP_NO_DRAIN && e->announcement != 0;
+}
+
+static int decode_event(struct net_frame *f, const uint8_t *bytes, uint32_t size)
+{
+	if (size != NET_FRAME_EVENT_BYTES)
+		return -EBADMSG;
+	f->event = (struct event){
+			.checkpoint_id = (int64_t)get64(bytes + 24),
+			.timestamp_ms = (int64_t)get64(bytes + 32),
+			.options.aligned_timeout_ms = (int64_t)get64(bytes + 40),
+			.cut = get64(bytes + 48),
+			.watermark = (int64_t)get64(bytes + 56),
+			.announcement = get32(bytes + 64),
+			.options.snapshot = bytes[68],
+			.options.alignment = bytes[69],
+			.kind = bytes[70],
+			.stop_mode = bytes[71],
+	};
+	return is_event(&f->event) ? 0 : -EBADMSG;
+}
+
+static int decode_credit(struct net_frame *f, const uint8_t *bytes, uint32_t size)
+{
+	if (size < LIST_AT)
+		return -EBADMSG;
+	f->credit_count = get16(bytes + 24);
+	f->credits = bytes + LIST_AT;
+	if (f->credit_count > NET_FRAME_CREDITS_MAX ||
+			size != LIST_AT + f->credit_count * CREDIT_BYTES)
+		return -EBADMSG;
+	return 0;
+}
+
+static int decode_ack(struct net_frame *f, const uint8_t *bytes, uint32_t size)
+{
+	if (size < WORDS_AT)
+		return -EBADMSG;
+	f->base = get32(bytes + 24);
+	f->word_count = get16(bytes + 28);
+	f->words = bytes + WORDS_AT;
+	if (f->word_count > NET_FRAME_WORDS_MAX || size != WORDS_AT + f->word_count * 8)
+		return -EBADMSG;
+	return 0;
+}
+
+int net_frame_decode(struct net_frame *f, const uint8_t *bytes, uint32_t size)
+{
+	if (size < NET_FRAME_BYTES || get16(bytes) != MAGIC || bytes[2] != NET_FRAME_VERSION)
+		return -EBADMSG;
+	if (get32(bytes + CRC_AT) != checksum(bytes, size))
+		return -EILSEQ;
+	f->kind = bytes[3];
+	f->token = get64(bytes + 8);
+	f->number = get32(bytes + 16);
+	f->age = get16(bytes + 20);
+	f->channel = get16(bytes + 22);
+	if (f->age >= NET_FRAME_SPAN)
+		return -EBADMSG;
+	switch (f->kind) {
+	case NET_FRAME_DATA:
+		return decode_data(f, bytes, size);
+	case NET_FRAME_EVENT:
+		return decode_event(f, bytes, size);
+	case NET_FRAME_CREDIT:
+		return decode_credit(f, bytes, size);
+	case NET_FRAME_ACK:
+		return decode_ack(f, bytes, size);
+	case NET_FRAME_PING:
+	case NET_FRAME_BYE:
+		return size == NET_FRAME_BYTES ? 0 : -EBADMSG;
+	default:
+		return -EBADMSG;
+	}
+}
+
+struct net_credit net_frame_credit_at(const struct net_frame *f, uint32_t index)
+{
+	const uint8_t *at = f->credits + index * CREDIT_BYTES;
+
+	CHECK(index < f->credit_count);
+	return (struct net_credit){
+			.channel = get16(at),
+			.is_all_processed = (get16(at + 2) & FLAG_ALL_PROCESSED) != 0,
+			.event_limit = get32(at + 4),
+			.processed = get64(at + 8),
+	};
+}
+
+uint64_t net_frame_word_at(const struct net_frame *f, uint32_t index)
+{
+	CHECK(index < f->word_count);
+	return get64(f->words + index * 8);
+}

@@ -1,0 +1,554 @@
+#include "dataplane/channel/net_link.h"
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/lines.h"
+#include "dataplane/channel/net_inlet.h"
+#include "dataplane/channel/net_outlet.h"
+#include "dataplane/channel/net_received.h"
+#include "dataplane/channel/net_sent.h"
+#include "dataplane/channel/transport.h"
+#include "dataplane/wire/buf.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+	TURN_PIECES_MAX = 32, /* of one channel before the next has its turn */
+	PINGS = 4,            /* in the time after which a silent peer is lost */
+	CLOSE_NS = 300000000, /* how long an end waits to be heard that it closes */
+};
+
+struct net_link {
+	struct net_sent_listener listener;
+	struct net_link_config config;
+	enum net_link_state state;
+	bool must_drain, has_said_bye, must_say_bye, must_ping;
+	bool has_peer_closed;
+	uint64_t began_ns, heard_ns, pinged_ns, closed_ns;
+	struct net_outlet *outlets;
+	struct net_inlet *inlets;
+	uint32_t payload_max;
+	uint32_t data_turn, event_turn; /* outlets whose turn it is */
+	struct net_received received;
+	struct net_sent sent;
+	struct net_link_counters counters;
+	char text[NET_LINK_TEXT_BYTES];
+};
+
+static struct net_link *link_of(struct net_sent_listener *l)
+{
+	return (struct net_link *)((char *)l - offsetof(struct net_link, listener));
+}
+
+/* ---- what became of a frame ---- */
+
+static void on_acked(struct net_sent_listener *listener, const struct net_sent_record *r)
+{
+	struct net_link *l = link_of(listener);
+
+	if (r->kind == NET_FRAME_DATA)
+		net_outlet_acked_piece(&l->outlets[r->channel], r->sequence, r->piece);
+	else if (r->kind == NET_FRAME_EVENT)
+		net_outlet_acked_event(&l->outlets[r->channel], r->sequence);
+	else if (r->kind == NET_FRAME_BYE && l->state == NET_LINK_CLOSING)
+		l->state = NET_LINK_CLOSED;
+}
+
+static void on_lost(struct net_sent_listener *listener, const struct net_sent_record *r)
+{
+	struct net_link *l = link_of(listener);
+
+	switch (r->kind) {
+	case NET_FRAME_DATA:
+		net_outlet_lost_piece(&l->outlets[r->channel], r->sequence, r->piece);
+		l->counters.resent++;
+		break;
+	case NET_FRAME_EVENT:
+		net_outlet_lost_event(&l->outlets[r->channel], r->sequence);
+		break;
+	case NET_FRAME_CREDIT:
+		/* Which channels it spoke of is not remembered: all are told again. */
+		for (uint32_t i = 0; i < l->config.in_count; i++)
+			net_inlet_forget_told(&l->inlets[i]);
+		break;
+	case NET_FRAME_PING:
+		l->must_ping = true;
+		break;
+	case NET_FRAME_BYE:
+		l->must_say_bye = true;
+		break;
+	}
+}
+
+/* ---- life ---- */
+
+uint64_t net_link_memory_bytes(uint32_t out_count, uint32_t in_count)
+{
+	return sizeof(struct net_link) + (uint64_t)out_count * sizeof(struct net_outlet) +
+			(uint64_t)in_count * sizeof(struct net_inlet);
+}
+
+static bool is_sane(const struct net_link_config *config, uint32_t payload_max)
+{
+	return config->out_count <= NET_LINK_CHANNELS_MAX &&
+			config->in_count <= NET_LINK_CHANNELS_MAX &&
+			config->window_frames >= NET_WINDOW_MIN &&
+			config->window_frames <= NET_WINDOW_MAX && config->peer_timeout_ns > 0 &&
+			config->connect_timeout_ns > 0 &&
+			config->pool->capacity_bytes <= payload_max * NET_PIECES_MAX;
+}
+
+int net_link_create(struct net_link **out, const struct net_link_config *config)
+{
+	uint32_t payload_max = net_frame_payload_max(&config->path);
+
+	if (!is_sane(config, payload_max))
+		return -EINVAL;
+
+	struct net_link *l = lines_alloc(sizeof(*l));
+	if (l == NULL)
+		return -ENOMEM;
+	l->outlets = lines_alloc(config->out_count * sizeof(*l->outlets));
+	l->inlets = lines_alloc(config->in_count * sizeof(*l->inlets));
+	if (l->outlets == NULL || l->inlets == NULL) {
+		free(l->outlets);
+		free(l->inlets);
+		free(l);
+		return -ENOMEM;
+	}
+	l->config = *config;
+	l->payload_max = payload_max;
+	l->listener = (struct net_sent_listener){on_acked, on_lost};
+	net_sent_init(&l->sent, config->window_frames, &l->listener);
+	for (uint32_t i = 0; i < config->out_count; i++)
+		net_outlet_init(&l->outlets[i], config->out[i], payload_max);
+	for (uint32_t i = 0; i < config->in_count; i++)
+		net_inlet_init(&l->inlets[i], config->in[i], config->pool, payload_max);
+	*out = l;
+	return 0;
+}
+
+void net_link_destroy(struct net_link *l)
+{
+	if (l == NULL)
+		return;
+	for (uint32_t i = 0; i < l->config.out_count; i++)
+		net_outlet_clear(&l->outlets[i]);
+	for (uint32_t i = 0; i < l->config.in_count; i++)
+		net_inlet_clear(&l->inlets[i]);
+	free(l->outlets);
+	free(l->inlets);
+	free(l);
+}
+
+static void end_as(struct net_link *l, enum net_link_state state, const char *text)
+{
+	if (net_link_is_over(l))
+		return;
+	l->state = state;
+	snprintf(l->text, sizeof(l->text), "%s", text);
+}
+
+/* ---- receive ---- */
+
+static void take_credits(struct net_link *l, const struct net_frame *f)
+{
+	for (uint32_t i = 0; i < f->credit_count; i++) {
+		struct net_credit credit = net_frame_credit_at(f, i);
+
+		if (credit.channel < l->config.out_count)
+			net_outlet_credit(&l->outlets[credit.channel], &credit);
+	}
+}
+
+/* 0: it is here.  -EAGAIN: it found no room.  -EPROTO. */
+static int take_content(struct net_link *l, const struct net_frame *f)
+{
+	switch (f->kind) {
+	case NET_FRAME_DATA:
+		return f->channel < l->config.in_count
+				? net_inlet_take_data(&l->inlets[f->channel], f)
+				: -EPROTO;
+	case NET_FRAME_EVENT:
+		return f->channel < l->config.in_count
+				? net_inlet_take_event(&l->inlets[f->channel], f)
+				: -EPROTO;
+	case NET_FRAME_CREDIT:
+		take_credits(l, f);
+		return 0;
+	case NET_FRAME_BYE:
+		l->has_peer_closed = true;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static void receive_numbered(struct net_link *l, const struct net_frame *f)
+{
+	enum net_arrival arrival = net_received_look(&l->received, f->number, f->age);
+
+	if (arrival == NET_ARRIVAL_SEEN) {
+		l->counters.duplicates++;
+		return;
+	}
+	if (arrival == NET_ARRIVAL_BEYOND) {
+		l->counters.refused++;
+		return;
+	}
+
+	int rc = take_content(l, f);
+	if (rc == 0) {
+		net_received_mark(&l->received, f->number);
+		return;
+	}
+	l->counters.refused++;
+	if (rc == -EPROTO)
+		end_as(l, NET_LINK_BROKEN,
+				"the peer sends what was not agreed on (taskmanager.memory."
+				"segment-size and the link's frame size must be the same at both "
+				"ends)");
+}
+
+void net_link_receive(struct net_link *l, const struct net_frame *f, uint32_t size, uint64_t now_ns)
+{
+	CHECK(f->token == l->config.token);
+	l->counters.frames_in++;
+	l->counters.bytes_in += size;
+	l->heard_ns = now_ns;
+	if (l->state == NET_LINK_CONNECTING)
+		l->state = NET_LINK_UP;
+	if (l->state == NET_LINK_LOST || l->state == NET_LINK_BROKEN)
+		return;
+	if (f->kind != NET_FRAME_ACK)
+		receive_numbered(l, f);
+	else if (net_sent_acknowledge(&l->sent, f, now_ns) != 0)
+		l->counters.refused++;
+}
+
+/* ---- pump ---- */
+
+static void check_peer(struct net_link *l, uint64_t now_ns)
+{
+	bool is_new = l->state == NET_LINK_CONNECTING;
+	uint64_t limit = is_new ? l->config.connect_timeout_ns : l->config.peer_timeout_ns;
+	uint64_t since = is_new ? l->began_ns : l->heard_ns;
+	char text[NET_LINK_TEXT_BYTES];
+
+	if (l->has_peer_closed)
+		return;
+	if (now_ns > since && now_ns - since > limit) {
+		snprintf(text, sizeof(text), "nothing was heard of the peer for %" PRIu64 " ms%s",
+				(now_ns - since) / 1000000,
+				is_new ? ", it never answered" : "");
+		end_as(l, NET_LINK_LOST, text);
+		return;
+	}
+	if (now_ns > since && now_ns - since > limit / PINGS &&
+			now_ns - l->pinged_ns > limit / PINGS)
+		l->must_ping = true;
+}
+
+static bool is_drained(const struct net_link *l)
+{
+	for (uint32_t i = 0; i < l->config.out_count; i++) {
+		if (!net_outlet_is_drained(&l->outlets[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Says goodbye when all that must be said before is known to the peer. */
+static void poll_close(struct net_link *l, uint64_t now_ns)
+{
+	if (l->has_peer_closed) {
+		l->state = NET_LINK_CLOSED;
+		return;
+	}
+	if (!l->has_said_bye && (!l->must_drain || is_drained(l))) {
+		l->has_said_bye = true;
+		l->must_say_bye = true;
+		l->closed_ns = now_ns;
+	}
+	if (l->has_said_bye && now_ns - l->closed_ns > CLOSE_NS)
+		l->state = NET_LINK_CLOSED;
+}
+
+static uint32_t pump_inlets(struct net_link *l)
+{
+	uint32_t moved = 0;
+
+	for (uint32_t i = 0; i < l->config.in_count; i++) {
+		struct net_inlet *in = &l->inlets[i];
+		uint64_t before = in->pushed;
+
+		moved += net_inlet_deliver(in);
+		l->counters.bufs_in += in->pushed - before;
+		if (in->is_broken)
+			end_as(l, NET_LINK_BROKEN, "the peer announces events out of line");
+	}
+	return moved;
+}
+
+uint32_t net_link_pump(struct net_link *l, uint64_t now_ns)
+{
+	uint32_t moved = 0;
+
+	if (net_link_is_over(l))
+		return 0;
+	if (l->began_ns == 0) {
+		l->began_ns = now_ns > 0 ? now_ns : 1;
+		l->must_ping = true; /* the first word, sent again until it is heard */
+	}
+	moved += pump_inlets(l);
+	for (uint32_t i = 0; i < l->config.out_count; i++)
+		moved += net_outlet_collect(&l->outlets[i]);
+	net_sent_poll(&l->sent, now_ns);
+	check_peer(l, now_ns);
+	if (l->state == NET_LINK_CLOSING)
+		poll_close(l, now_ns);
+	return moved;
+}
+
+/* ---- send ---- */
+
+static void start_frame(struct net_link *l, struct frame_out *f, uint8_t kind, uint32_t number,
+		uint32_t channel)
+{
+	net_frame_begin(f, &l->config.path,
+			&(struct net_frame_start){
+					.token = l->config.token,
+					.number = number,
+					.age = (uint16_t)(number - l->sent.oldest),
+					.channel = (uint16_t)channel,
+					.kind = kind,
+			});
+}
+
+static void end_frame(struct net_link *l, struct frame_out *f)
+{
+	net_frame_end(f, &l->config.path);
+	l->counters.frames_out++;
+	l->counters.bytes_out += f->head_bytes + f->body_bytes;
+}
+
+static uint32_t send_ack(struct net_link *l, struct frame_out *frames, uint32_t room)
+{
+	uint64_t words[NET_FRAME_WORDS_MAX];
+	uint32_t base;
+
+	if (room == 0 || !l->received.is_owed)
+		return 0;
+
+	uint32_t count = net_received_words(&l->received, &base, words);
+	start_frame(l, frames, NET_FRAME_ACK, l->sent.oldest, 0);
+	net_frame_put_ack(frames, base, words, count);
+	end_frame(l, frames);
+	return 1;
+}
+
+static void start_numbered(struct net_link *l, struct frame_out *f,
+		const struct net_sent_record *record, uint64_t now_ns)
+{
+	uint32_t number = net_sent_add(&l->sent, record, now_ns);
+
+	start_frame(l, f, record->kind, number, record->channel);
+}
+
+static uint32_t send_events(
+		struct net_link *l, struct frame_out *frames, uint32_t room, uint64_t now_ns)
+{
+	uint32_t made = 0;
+	const struct event *e;
+
+	for (uint32_t i = 0; i < l->config.out_count && made < room; i++) {
+		uint32_t channel = l->event_turn;
+
+		while (made < room && net_outlet_next_event(&l->outlets[channel], &e)) {
+			struct frame_out *f = &frames[made++];
+
+			start_numbered(l, f,
+					&(struct net_sent_record){.kind = NET_FRAME_EVENT,
+							.channel = (uint16_t)channel,
+							.sequence = e->announcement},
+					now_ns);
+			net_frame_put_event(f, e);
+			end_frame(l, f);
+		}
+		if (made < room)
+			l->event_turn = channel + 1 < l->config.out_count ? channel + 1 : 0;
+	}
+	return made;
+}
+
+static uint32_t gather_credits(struct net_link *l, struct net_credit *credits, uint32_t *at)
+{
+	uint32_t count = 0;
+
+	for (; *at < l->config.in_count && count < NET_FRAME_CREDITS_MAX; (*at)++) {
+		struct net_credit *c = &credits[count];
+
+		if (!net_inlet_credit(&l->inlets[*at], c))
+			continue;
+		c->channel = (uint16_t)*at;
+		net_inlet_told(&l->inlets[*at], c);
+		count++;
+	}
+	return count;
+}
+
+static uint32_t send_credits(
+		struct net_link *l, struct frame_out *frames, uint32_t room, uint64_t now_ns)
+{
+	struct net_credit credits[NET_FRAME_CREDITS_MAX];
+	uint32_t made = 0, at = 0;
+
+	while (made < room) {
+		uint32_t count = gather_credits(l, credits, &at);
+
+		if (count == 0)
+			break;
+
+		struct frame_out *f = &frames[made++];
+		start_numbered(l, f, &(struct net_sent_record){.kind = NET_FRAME_CREDIT}, now_ns);
+		net_frame_put_credits(f, credits, count);
+		end_frame(l, f);
+	}
+	return made;
+}
+
+static uint32_t send_bare(struct net_link *l, struct frame_out *f, uint8_t kind, uint64_t now_ns)
+{
+	start_numbered(l, f, &(struct net_sent_record){.kind = kind}, now_ns);
+	end_frame(l, f);
+	return 1;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t send_control(
+		struct net_link *l, struct frame_out *frames, uint32_t count, uint64_t now_ns)
+{
+	uint32_t made = send_ack(l, frames, count);
+	uint32_t room = smaller(count, made + net_sent_control_room(&l->sent));
+
+	if (l->must_say_bye && made < room) {
+		l->must_say_bye = false;
+		made += send_bare(l, &frames[made], NET_FRAME_BYE, now_ns);
+	}
+	if (l->has_said_bye || l->has_peer_closed)
+		return made;
+	made += send_events(l, frames + made, room - made, now_ns);
+	made += send_credits(l, frames + made, room - made, now_ns);
+	if (l->must_ping && made < room) {
+		l->must_ping = false;
+		l->pinged_ns = now_ns;
+		made += send_bare(l, &frames[made], NET_FRAME_PING, now_ns);
+	}
+	return made;
+}
+
+static void put_piece(struct net_link *l, struct frame_out *f, uint32_t channel,
+		const struct net_piece *piece, uint64_t now_ns)
+{
+	start_numbered(l, f,
+			&(struct net_sent_record){.kind = NET_FRAME_DATA,
+					.channel = (uint16_t)channel,
+					.sequence = (uint32_t)piece->buf->sequence,
+					.piece = (uint16_t)piece->index},
+			now_ns);
+	net_frame_put_data(f, piece->buf, piece->offset, piece->bytes);
+	end_frame(l, f);
+}
+
+static uint32_t send_data(
+		struct net_link *l, struct frame_out *frames, uint32_t count, uint64_t now_ns)
+{
+	uint32_t room = smaller(count, net_sent_room(&l->sent)), made = 0;
+	struct net_piece piece;
+
+	if (l->has_said_bye || l->has_peer_closed)
+		return 0;
+	for (uint32_t i = 0; i < l->config.out_count && made < room; i++) {
+		struct net_outlet *o = &l->outlets[l->data_turn];
+		uint32_t limit = smaller(room, made + TURN_PIECES_MAX);
+		uint64_t before = o->sending;
+
+		while (made < limit && net_outlet_next_piece(o, &piece))
+			put_piece(l, &frames[made++], l->data_turn, &piece, now_ns);
+		l->counters.bufs_out += o->sending - before;
+		l->data_turn = l->data_turn + 1 < l->config.out_count ? l->data_turn + 1 : 0;
+	}
+	return made;
+}
+
+uint32_t net_link_send(struct net_link *l, enum net_lane lane, struct frame_out *frames,
+		uint32_t count, uint64_t now_ns)
+{
+	if (l->state == NET_LINK_LOST || l->state == NET_LINK_BROKEN)
+		return 0;
+	return lane == NET_LANE_CONTROL ? send_control(l, frames, count, now_ns)
+					: send_data(l, frames, count, now_ns);
+}
+
+/* ---- end and questions ---- */
+
+void net_link_close(struct net_link *l, bool must_drain, uint64_t now_ns)
+{
+	if (net_link_is_over(l) || l->state == NET_LINK_CLOSING)
+		return;
+	if (l->state == NET_LINK_CONNECTING)
+		l->heard_ns = now_ns;
+	l->state = NET_LINK_CLOSING;
+	l->must_drain = must_drain;
+	poll_close(l, now_ns);
+}
+
+bool net_link_is_over(const struct net_link *l)
+{
+	return l->state == NET_LINK_CLOSED || l->state == NET_LINK_LOST ||
+			l->state == NET_LINK_BROKEN;
+}
+
+uint64_t net_link_token(const struct net_link *l)
+{
+	return l->config.token;
+}
+
+enum net_link_state net_link_state(const struct net_link *l)
+{
+	return l->state;
+}
+
+const char *net_link_state_name(enum net_link_state state)
+{
+	static const char *const names[] = {
+			[NET_LINK_CONNECTING] = "connecting",
+			[NET_LINK_UP] = "up",
+			[NET_LINK_CLOSING] = "closing",
+			[NET_LINK_CLOSED] = "closed",
+			[NET_LINK_LOST] = "lost",
+			[NET_LINK_BROKEN] = "broken",
+	};
+
+	CHECK((uint32_t)state < sizeof(names) / sizeof(names[0]));
+	return names[state];
+}
+
+const char *net_link_text(const struct net_link *l)
+{
+	return l->text;
+}
+
+const struct net_link_counters *net_link_counters(struct net_link *l)
+{
+	l->counters.late = l->sent.late_count;
+	l->counters.timeouts = l->sent.timeout_count;
+	l->counters.rtt_ns = l->sent.rtt_ns;
+	l->counters.window = l->sent.window;
+	return &l->counters;
+}

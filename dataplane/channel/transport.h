@@ -1,0 +1,57 @@
+#pragma once
+
+/*
+ * transport: the port to a wire: bursts of Ethernet frames out, bursts of them in.
+ *
+ * Place    channel; used by net_endpoint.  Behind it: a DPDK queue pair (nic/port_transport), a
+ *          wrapper that makes faults (net_faults), a wire in memory (tests).
+ * Thread   the worker that owns the queue pair.
+ * Memory   none is allocated after it was made.
+ * Errors   counts: a full queue takes fewer frames than it was given, a quiet one gives none.
+ * Life     made and ended by who wires it; { send, receive, release, reclaim }*.
+ *
+ * An outgoing frame is a head, copied at once, and a body that may be read until it is on the wire:
+ * one reference to the body's owner travels with a frame that was taken, and the transport releases
+ * it when it no longer reads the body; a body without an owner is copied at once.  An incoming
+ * frame is one piece of memory, the receiver's until it is released.
+ */
+
+#include "dataplane/base/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct buf;
+
+enum {
+	FRAME_HEAD_BYTES_MAX = 512,
+	FRAME_BYTES_MIN = 576,  /* the smallest largest frame a path may have */
+	FRAME_BYTES_MAX = 9218, /* with the Ethernet header, without the frame check sequence */
+};
+
+struct frame_out {
+	uint8_t head[FRAME_HEAD_BYTES_MAX];
+	uint32_t head_bytes, body_bytes;
+	const uint8_t *body; /* NULL: none */
+	struct buf *owner;   /* of the body; NULL: none */
+	bool wants_udp_checksum; /* the transport fills it in; only when it says it can */
+	uint8_t l3_offset, l4_offset;
+};
+
+struct frame_in {
+	const uint8_t *bytes;
+	uint32_t size;
+	void *handle; /* the transport's own */
+};
+
+struct transport {
+	/* Takes frames from the front; returns how many.  Never waits. */
+	uint32_t (*send)(struct transport *t, const struct frame_out *frames, uint32_t count);
+	/* Gives up to `count` frames. */
+	uint32_t (*receive)(struct transport *t, struct frame_in *frames, uint32_t count);
+	void (*release)(struct transport *t, const struct frame_in *frames, uint32_t count);
+	/* Lets go of bodies that are on the wire already; asked of a quiet sender too. */
+	void (*reclaim)(struct transport *t);
+	uint32_t frame_bytes_max;  /* of both directions */
+	bool can_udp_checksum;     /* on the way out */
+};

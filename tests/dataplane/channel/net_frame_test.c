@@ -1,0 +1,273 @@
+/* Frames as bytes: what was put in comes out, and nothing else is taken. */
+
+#include "dataplane/channel/net_frame.h"
+
+#include "dataplane/base/prng.h"
+#include "dataplane/channel/transport.h"
+#include "dataplane/wire/buf.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+static struct net_address address(const char *text)
+{
+	struct net_address a;
+
+	cr_assert_eq(net_address_parse(text, &a), 0, "%s", text);
+	return a;
+}
+
+static struct net_path path(bool is_ipv6)
+{
+	struct net_address a = address(is_ipv6 ? "02:00:00:00:00:01 fd00::1 6125 1514"
+					       : "02:00:00:00:00:01 10.0.0.1 6125 1514");
+	struct net_address b = address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014"
+					       : "02:00:00:00:00:02 10.0.0.2 7000 9014");
+	struct net_path p;
+
+	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
+	cr_assert_eq(p.frame_bytes_max, 1514);
+	return p;
+}
+
+static struct net_address remote(bool is_ipv6)
+{
+	return address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014"
+			       : "02:00:00:00:00:02 10.0.0.2 7000 9014");
+}
+
+/* The frame as one piece of memory. */
+static uint32_t flatten(const struct frame_out *f, uint8_t bytes[FRAME_BYTES_MAX])
+{
+	memcpy(bytes, f->head, f->head_bytes);
+	if (f->body_bytes > 0)
+		memcpy(bytes + f->head_bytes, f->body, f->body_bytes);
+	return f->head_bytes + f->body_bytes;
+}
+
+static int decode(const uint8_t *bytes, uint32_t size, bool is_ipv6, struct net_frame *f)
+{
+	struct net_address to = remote(is_ipv6);
+	const uint8_t *payload;
+	uint32_t payload_bytes;
+	int rc = net_path_strip(&to, bytes, size, &payload, &payload_bytes);
+
+	return rc != 0 ? rc : net_frame_decode(f, payload, payload_bytes);
+}
+
+static void start(struct frame_out *f, const struct net_path *p, uint8_t kind)
+{
+	net_frame_begin(f, p,
+			&(struct net_frame_start){.token = 0x1122334455667788, .number = 900,
+					.age = 17, .channel = 3, .kind = kind});
+}
+
+static struct buf *filled(struct buf_pool *pool, uint32_t bytes)
+{
+	struct buf *b = buf_alloc(pool);
+
+	for (uint32_t i = 0; i < bytes; i++)
+		b->data[i] = (uint8_t)(i * 3);
+	b->size_bytes = bytes;
+	b->sequence = 0x100000005;
+	b->announcement = 9;
+	b->first_record = 77;
+	b->watermark = -5;
+	return b;
+}
+
+static void check_data(bool is_ipv6)
+{
+	struct net_path p = path(is_ipv6);
+	struct frame_out out;
+	struct net_frame in;
+	struct buf_pool *pool;
+	uint8_t bytes[FRAME_BYTES_MAX];
+
+	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
+	struct buf *b = filled(pool, 3000);
+	start(&out, &p, NET_FRAME_DATA);
+	net_frame_put_data(&out, b, 1400, 1001);
+	net_frame_end(&out, &p);
+	cr_assert_eq(decode(bytes, flatten(&out, bytes), is_ipv6, &in), 0);
+	cr_assert_eq(in.token, 0x1122334455667788);
+	cr_assert_eq(in.number, 900);
+	cr_assert_eq(in.age, 17);
+	cr_assert_eq(in.channel, 3);
+	cr_assert_eq(in.sequence, 5, "the low half");
+	cr_assert_eq(in.offset, 1400);
+	cr_assert_eq(in.buf_bytes, 3000);
+	cr_assert_eq(in.announcement, 9);
+	cr_assert_eq(in.first_record, 77);
+	cr_assert_eq(in.watermark, -5);
+	cr_assert_eq(in.payload_bytes, 1001);
+	cr_assert_arr_eq(in.payload, b->data + 1400, 1001);
+	buf_release(b);
+	buf_release(b); /* the frame's own reference */
+	buf_pool_destroy(pool);
+}
+
+Test(net_frame, carries_a_piece_of_a_buffer)
+{
+	check_data(false);
+	check_data(true);
+}
+
+Test(net_frame, carries_an_event_as_it_is)
+{
+	struct net_path p = path(false);
+	struct frame_out out;
+	struct net_frame in;
+	uint8_t bytes[FRAME_BYTES_MAX];
+	struct event e = {.checkpoint_id = 5, .timestamp_ms = 1700000000000, .cut = 1ull << 40,
+			.watermark = INT64_MIN, .announcement = 12, .kind = EVENT_END_OF_DATA,
+			.stop_mode = STOP_NO_DRAIN,
+			.options = {.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
+					.snapshot = SNAPSHOT_SAVEPOINT,
+					.alignment = ALIGNMENT_FORCED_ALIGNED}};
+
+	start(&out, &p, NET_FRAME_EVENT);
+	net_frame_put_event(&out, &e);
+	net_frame_end(&out, &p);
+	cr_assert_eq(decode(bytes, flatten(&out, bytes), false, &in), 0);
+	cr_assert_eq(in.event.checkpoint_id, e.checkpoint_id);
+	cr_assert_eq(in.event.timestamp_ms, e.timestamp_ms);
+	cr_assert_eq(in.event.cut, e.cut);
+	cr_assert_eq(in.event.watermark, e.watermark);
+	cr_assert_eq(in.event.announcement, e.announcement);
+	cr_assert_eq(in.event.kind, e.kind);
+	cr_assert_eq(in.event.stop_mode, e.stop_mode);
+	cr_assert_eq(in.event.options.aligned_timeout_ms, e.options.aligned_timeout_ms);
+	cr_assert_eq(in.event.options.snapshot, e.options.snapshot);
+	cr_assert_eq(in.event.options.alignment, e.options.alignment);
+}
+
+Test(net_frame, carries_credits_and_acknowledgements)
+{
+	struct net_path p = path(false);
+	struct frame_out out;
+	struct net_frame in;
+	uint8_t bytes[FRAME_BYTES_MAX];
+	struct net_credit credits[2] = {{7, true, 64, 1ull << 33}, {8, false, 80, 2}};
+	uint64_t words[3] = {1, UINT64_MAX, 5};
+
+	start(&out, &p, NET_FRAME_CREDIT);
+	net_frame_put_credits(&out, credits, 2);
+	net_frame_end(&out, &p);
+	cr_assert_eq(decode(bytes, flatten(&out, bytes), false, &in), 0);
+	cr_assert_eq(in.credit_count, 2);
+	struct net_credit c = net_frame_credit_at(&in, 0);
+	cr_assert(c.channel == 7 && c.is_all_processed && c.event_limit == 64);
+	cr_assert_eq(c.processed, 1ull << 33);
+	cr_assert_not(net_frame_credit_at(&in, 1).is_all_processed);
+
+	start(&out, &p, NET_FRAME_ACK);
+	net_frame_put_ack(&out, 640, words, 3);
+	net_frame_end(&out, &p);
+	cr_assert_eq(decode(bytes, flatten(&out, bytes), false, &in), 0);
+	cr_assert_eq(in.base, 640);
+	cr_assert_eq(in.word_count, 3);
+	cr_assert_eq(net_frame_word_at(&in, 2), 5);
+}
+
+/* Every bit counts, wherever it is; only the source address and MACs are nobody's business here. */
+Test(net_frame, refuses_a_frame_with_any_bit_turned_over)
+{
+	struct net_path p = path(false);
+	struct frame_out out;
+	struct net_frame in;
+	uint8_t bytes[FRAME_BYTES_MAX];
+
+	start(&out, &p, NET_FRAME_EVENT);
+	net_frame_put_event(&out, &(struct event){.kind = EVENT_BARRIER, .announcement = 1});
+	net_frame_end(&out, &p);
+	uint32_t size = flatten(&out, bytes);
+	for (uint32_t bit = 12 * 8; bit < size * 8; bit++) {
+		if (bit / 8 == 34 || bit / 8 == 35 || bit / 8 == 40 || bit / 8 == 41)
+			continue; /* UDP source port; UDP checksum, which IPv4 does without */
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		cr_assert_neq(decode(bytes, size, false, &in), 0, "bit %u", bit);
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	cr_assert_eq(decode(bytes, size, false, &in), 0);
+}
+
+Test(net_frame, refuses_a_frame_of_any_other_length)
+{
+	struct net_path p = path(false);
+	struct frame_out out;
+	struct net_frame in;
+	uint8_t bytes[FRAME_BYTES_MAX] = {0};
+
+	start(&out, &p, NET_FRAME_PING);
+	net_frame_end(&out, &p);
+	uint32_t size = flatten(&out, bytes);
+	for (uint32_t shorter = 0; shorter < size; shorter++)
+		cr_assert_neq(decode(bytes, shorter, false, &in), 0);
+	cr_assert_eq(decode(bytes, 60 > size ? 60 : size + 4, false, &in), 0, "Ethernet pads");
+}
+
+static uint32_t ones_sum(uint32_t sum, const uint8_t *at, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		sum += i % 2 == 0 ? (uint32_t)at[i] << 8 : at[i];
+	while (sum >> 16 != 0)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/* RFC 8200, 8.1: the pseudo header, then UDP; the sum of all is all ones. */
+Test(net_frame, gives_ipv6_the_udp_checksum_it_must_have)
+{
+	struct net_path p = path(true);
+	struct frame_out out;
+	struct buf_pool *pool;
+	uint8_t bytes[FRAME_BYTES_MAX];
+
+	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
+	struct buf *b = filled(pool, 999);
+	start(&out, &p, NET_FRAME_DATA);
+	net_frame_put_data(&out, b, 0, 999);
+	net_frame_end(&out, &p);
+	uint32_t size = flatten(&out, bytes);
+	uint32_t sum = ones_sum(17 + size - 54, bytes + 22, 32);
+	cr_assert_eq(ones_sum(sum, bytes + 54, size - 54), 0xffff);
+	buf_release(b);
+	buf_release(b);
+	buf_pool_destroy(pool);
+}
+
+Test(net_path, prints_an_address_as_it_reads_it)
+{
+	const char *good[] = {"02:aa:00:00:00:01 10.1.2.3 6125 1514",
+			"02:aa:00:00:00:01 fd00::12 1 9218"};
+	const char *bad[] = {"", "02:aa:00:00:00:01 10.1.2.3 6125", "x 10.1.2.3 6125 1514",
+			"02:aa:00:00:00:01 10.1.2.300 6125 1514",
+			"02:aa:00:00:00:01 10.1.2.3 0 1514",
+			"02:aa:00:00:00:01 10.1.2.3 70000 1514",
+			"02:aa:00:00:00:01 10.1.2.3 6125 575",
+			"02:aa:00:00:00:01 10.1.2.3 6125 9219",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 x"};
+	char text[NET_ADDRESS_TEXT_BYTES];
+	struct net_address a;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_assert_eq(net_address_parse(good[i], &a), 0);
+		net_address_print(&a, text);
+		cr_assert_str_eq(text, good[i]);
+	}
+	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_assert_eq(net_address_parse(bad[i], &a), -EINVAL, "%s", bad[i]);
+}
+
+Test(net_path, goes_to_the_gateway_when_there_is_one)
+{
+	struct net_address a = remote(false);
+	const uint8_t gateway[6] = {2, 9, 9, 9, 9, 9};
+	struct net_path p;
+
+	cr_assert_eq(net_path_init(&p, &a, &a, gateway), 0);
+	cr_assert_arr_eq(p.bytes, gateway, 6);
+	cr_assert_eq(net_path_init(&p, &a, &a, NULL), 0);
+	cr_assert_arr_eq(p.bytes, a.mac, 6);
+}

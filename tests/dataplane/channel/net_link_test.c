@@ -1,0 +1,290 @@
+/* The link on a wire of every quality: what comes out is what went in, with bounded memory. */
+
+#include "tests/support/link_world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum { STEPS_MAX = 2000000 };
+
+static struct link_world_config clean(void)
+{
+	return (struct link_world_config){
+			.seed = 1,
+			.channel = {.queue_count = 4, .credit_count = 4},
+			.channel_count = {2, 1},
+			.buf_count = 60,
+			.buf_bytes = 4096,
+			.frame_bytes_max = 700,
+			.wire_room = 256,
+			.event_every = 10,
+	};
+}
+
+static void run_to_the_end(const struct link_world_config *config)
+{
+	struct link_world *w = link_world_create(config);
+
+	cr_assert(link_world_run(w, STEPS_MAX), "seed %lu: not all has arrived", config->seed);
+	cr_assert(link_world_close(w, STEPS_MAX), "seed %lu: it does not close", config->seed);
+	for (int end = 0; end < 2; end++)
+		cr_assert_eq(net_link_state(w->ends[end].link), NET_LINK_CLOSED, "seed %lu: %s",
+				config->seed, net_link_text(w->ends[end].link));
+	link_world_destroy(w);
+}
+
+/* Some seeds more than a build has time for: WEIR_LINK_SEEDS=10000. */
+static uint64_t seed_count(void)
+{
+	const char *text = getenv("WEIR_LINK_SEEDS");
+
+	return text != NULL ? strtoull(text, NULL, 10) : 400;
+}
+
+/* A wire, channels and sizes drawn from the seed. */
+static struct link_world_config drawn(uint64_t seed)
+{
+	struct link_world_config c = clean();
+	struct prng p;
+
+	prng_seed(&p, seed);
+	c.seed = seed;
+	c.channel.queue_count = 2 + (uint32_t)prng_below(&p, 6);
+	c.channel.credit_count = 1 + (uint32_t)prng_below(&p, 12);
+	c.channel_count[0] = 1 + (uint32_t)prng_below(&p, LINK_CHANNELS_MAX);
+	c.channel_count[1] = (uint32_t)prng_below(&p, LINK_CHANNELS_MAX + 1);
+	c.buf_count = 5 + (uint32_t)prng_below(&p, 40);
+	c.buf_bytes = 256 << prng_below(&p, 6);
+	c.frame_bytes_max = FRAME_BYTES_MIN + (uint32_t)prng_below(&p, 2000);
+	c.wire_room = 16 + (uint32_t)prng_below(&p, 200);
+	c.event_every = (uint32_t)prng_below(&p, 20);
+	c.is_ipv6 = prng_below(&p, 3) == 0;
+	c.faults.loss = prng_unit(&p) * 0.2;
+	c.faults.duplicate = prng_unit(&p) * 0.1;
+	c.faults.corrupt = prng_unit(&p) * 0.05;
+	c.faults.reorder = prng_unit(&p) * 0.3;
+	c.faults.delay_ns = prng_below(&p, 500000);
+	if (prng_below(&p, 3) == 0) {
+		c.faults.partition_every_ns = 5000000 + prng_below(&p, 50000000);
+		c.faults.partition_ns = prng_below(&p, c.faults.partition_every_ns / 2);
+	}
+	return c;
+}
+
+Test(net_link, carries_buffers_and_events_over_a_clean_wire)
+{
+	struct link_world_config c = clean();
+	struct link_world *w = link_world_create(&c);
+
+	cr_assert(link_world_run(w, STEPS_MAX));
+	cr_assert_eq(net_link_state(w->ends[0].link), NET_LINK_UP);
+	cr_assert_eq(net_link_counters(w->ends[0].link)->bufs_out, 120);
+	cr_assert_eq(net_link_counters(w->ends[1].link)->bufs_in, 120);
+	cr_assert_eq(net_link_counters(w->ends[0].link)->resent, 0);
+	cr_assert_gt(net_link_counters(w->ends[0].link)->rtt_ns, 0);
+	link_world_destroy(w);
+}
+
+Test(net_link, carries_them_over_ipv6)
+{
+	struct link_world_config c = clean();
+
+	c.is_ipv6 = true;
+	run_to_the_end(&c);
+}
+
+Test(net_link, uses_jumbo_frames_when_the_path_takes_them)
+{
+	struct link_world_config c = clean();
+
+	c.buf_bytes = 32768;
+	c.frame_bytes_max = 9014;
+	run_to_the_end(&c);
+}
+
+Test(net_link, delivers_exactly_what_was_sent_whatever_the_wire_does)
+{
+	for (uint64_t seed = 1; seed <= seed_count(); seed++) {
+		struct link_world_config c = drawn(seed);
+
+		run_to_the_end(&c);
+	}
+}
+
+Test(net_link, tells_the_producer_that_all_was_processed)
+{
+	struct link_world_config c = clean();
+
+	c.faults.loss = 0.1;
+	struct link_world *w = link_world_create(&c);
+	cr_assert_not(ring_channel_is_all_processed(w->ends[0].channels[0].near));
+	cr_assert(link_world_run(w, STEPS_MAX));
+	for (int i = 0; i < 4000; i++)
+		link_world_step(w);
+	cr_assert(ring_channel_is_all_processed(w->ends[0].channels[0].near));
+	cr_assert(ring_channel_is_all_processed(w->ends[0].channels[1].near));
+	link_world_destroy(w);
+}
+
+/* DESIGN "Channel": backpressure reaches the producer; nothing is dropped and nothing grows. */
+Test(net_link, stops_the_producer_when_the_consumer_does_not_take)
+{
+	struct link_world_config c = clean();
+	struct link_world *w;
+
+	c.event_every = 0;
+	w = link_world_create(&c);
+	w->is_consuming = false;
+	for (int i = 0; i < 5000; i++)
+		link_world_step(w);
+	cr_assert_eq(w->ends[0].channels[0].made, c.channel.queue_count + c.channel.credit_count);
+	cr_assert_eq(buf_pool_used_count(w->ends[1].pool),
+			2 * c.channel.credit_count + channel_buffers_max(&c.channel));
+
+	uint64_t frames = net_link_counters(w->ends[0].link)->frames_out;
+	for (int i = 0; i < 2000; i++)
+		link_world_step(w);
+	cr_assert_lt(net_link_counters(w->ends[0].link)->frames_out, frames + 20,
+			"a stopped link is quiet");
+	w->is_consuming = true;
+	cr_assert(link_world_run(w, STEPS_MAX));
+	cr_assert_eq(mem_wire_overflow_count(w->wire), 0);
+	link_world_destroy(w);
+}
+
+/* The control lane never waits behind data. */
+Test(net_link, lets_a_barrier_overtake_data_that_waits_for_the_wire)
+{
+	struct link_world_config c = clean();
+	struct link_world *w;
+
+	c.event_every = 0;
+	c.channel_count[0] = 1;
+	c.channel_count[1] = 0;
+	c.channel.credit_count = 30;
+	w = link_world_create(&c);
+	struct link_channel *ch = &w->ends[0].channels[0];
+
+	w->is_consuming = false;
+	w->is_producing = false;
+	for (uint32_t i = 0; i < 30; i++) {
+		struct buf *b = buf_alloc(w->ends[0].pool);
+
+		b->size_bytes = 4096;
+		output_queue_add(&ch->queue, b);
+	}
+	output_queue_push(&ch->queue);
+	net_endpoint_turn(w->ends[0].endpoint, w->clock.now_ns);
+	output_queue_announce(&ch->queue, &(struct event){.kind = EVENT_BARRIER});
+	output_queue_push(&ch->queue);
+
+	struct event e;
+	struct buf *bufs[32];
+	uint32_t arrived = 0;
+	for (int i = 0; i < 4 && ring_channel_take_events(ch->far, &e, 1) == 0; i++) {
+		w->clock.now_ns += 1000;
+		net_endpoint_turn(w->ends[0].endpoint, w->clock.now_ns);
+		net_endpoint_turn(w->ends[1].endpoint, w->clock.now_ns);
+		arrived += ring_channel_take(ch->far, bufs + arrived, 32 - arrived);
+	}
+	cr_assert_eq(e.cut, 30);
+	cr_assert_lt(arrived, 30, "it came before data that was sent before it");
+	for (uint32_t i = 0; i < arrived; i++)
+		buf_release(bufs[i]);
+	link_world_destroy(w);
+}
+
+Test(net_link, goes_on_after_a_partition_shorter_than_the_time_of_patience)
+{
+	struct link_world_config c = clean();
+	struct link_world *w;
+
+	c.buf_count = 2000;
+	c.peer_timeout_ns = 500000000;
+	w = link_world_create(&c);
+	for (int i = 0; i < 200; i++)
+		link_world_step(w);
+	net_faults_cut(w->ends[0].faults, true);
+	net_faults_cut(w->ends[1].faults, true);
+	uint64_t until_ns = w->clock.now_ns + 300000000;
+	while (w->clock.now_ns < until_ns)
+		link_world_step(w);
+	cr_assert_not(link_world_is_over(w));
+	net_faults_cut(w->ends[0].faults, false);
+	net_faults_cut(w->ends[1].faults, false);
+	cr_assert(link_world_run(w, STEPS_MAX));
+	cr_assert_eq(net_link_state(w->ends[0].link), NET_LINK_UP);
+	link_world_destroy(w);
+}
+
+Test(net_link, reports_a_peer_that_is_gone)
+{
+	struct link_world_config c = clean();
+	struct link_world *w;
+
+	c.buf_count = 2000;
+	c.peer_timeout_ns = 200000000;
+	w = link_world_create(&c);
+	for (int i = 0; i < 200; i++)
+		link_world_step(w);
+	net_faults_cut(w->ends[1].faults, true);
+	uint64_t cut_ns = w->clock.now_ns;
+	while (!net_link_is_over(w->ends[0].link))
+		link_world_step(w);
+	cr_assert_eq(net_link_state(w->ends[0].link), NET_LINK_LOST);
+	cr_assert_lt(w->clock.now_ns - cut_ns, 250000000);
+	cr_assert_not_null(strstr(net_link_text(w->ends[0].link), "200 ms"), "%s",
+			net_link_text(w->ends[0].link));
+	link_world_destroy(w);
+}
+
+/* An idle link is not a lost one: it asks from time to time. */
+Test(net_link, stays_up_while_nothing_flows)
+{
+	struct link_world_config c = clean();
+	struct link_world *w;
+
+	c.peer_timeout_ns = 100000000;
+	w = link_world_create(&c);
+	w->is_producing = false;
+	w->step_ns_max = 1000000;
+	for (int i = 0; i < 5000; i++)
+		link_world_step(w);
+	cr_assert_eq(net_link_state(w->ends[0].link), NET_LINK_UP);
+	cr_assert_lt(net_link_counters(w->ends[0].link)->frames_out, 1000);
+	link_world_destroy(w);
+}
+
+/* Frames of an earlier attempt carry another token. */
+Test(net_link, takes_no_frame_of_another_pair_of_attempts)
+{
+	struct link_world_config c = clean();
+	struct link_world *w = link_world_create(&c);
+	struct net_endpoint *e = w->ends[1].endpoint;
+
+	net_endpoint_detach(e, w->ends[1].link);
+	for (int i = 0; i < 100; i++)
+		link_world_step(w);
+	cr_assert_gt(net_endpoint_counters(e)->unknown, 0);
+	cr_assert_eq(net_endpoint_counters(e)->malformed, 0);
+	cr_assert_eq(net_endpoint_attach(e, w->ends[1].link), 0);
+	cr_assert(link_world_run(w, STEPS_MAX));
+	link_world_destroy(w);
+}
+
+Test(net_link, is_refused_when_buffers_do_not_fit_the_frames_of_the_path)
+{
+	struct net_address a, b;
+	struct net_link_config config = {.window_frames = 64, .connect_timeout_ns = 1,
+			.peer_timeout_ns = 1};
+	struct net_link *l;
+
+	cr_assert_eq(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 600", &a), 0);
+	cr_assert_eq(net_address_parse("02:00:00:00:00:02 10.0.0.2 6125 1514", &b), 0);
+	cr_assert_eq(net_path_init(&config.path, &a, &b, NULL), 0);
+	cr_assert_eq(config.path.frame_bytes_max, 600, "the smaller of both");
+	cr_assert_eq(buf_pool_from_heap(&config.pool, 65535, 1), 0);
+	cr_assert_eq(net_link_create(&l, &config), -EINVAL);
+	buf_pool_destroy(config.pool);
+}
