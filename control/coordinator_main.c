@@ -14,6 +14,7 @@
 #include "control/net/loop.h"
 #include "control/rest/rest.h"
 #include "dataplane/base/check.h"
+#include "dataplane/base/clock.h"
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
@@ -28,6 +29,10 @@
 
 enum { END_TIMEOUT_S = 20 };
 
+/* How long who asked for a stop has to come for its answer, and how often we look. */
+#define NEWS_PATIENCE_NS UINT64_C(2000000000)
+#define NEWS_PERIOD_NS UINT64_C(10000000)
+
 struct program {
 	struct job_options options;
 	const char *recover; /* "all", "none", or a job id */
@@ -35,6 +40,8 @@ struct program {
 	struct config *config;
 	struct loop *loop;
 	struct loop_signal *on_term, *on_int;
+	struct loop_timer *on_news;
+	uint64_t told_ns; /* when it was told to end; 0: not yet */
 	struct coordinator *coordinator;
 	struct http_server *rest;
 	char error[COORDINATOR_TEXT_BYTES];
@@ -70,14 +77,28 @@ static int open_log(struct program *p)
 	return 0;
 }
 
+static void end_without_news(void *context)
+{
+	struct program *p = context;
+
+	if (coordinator_has_news(p->coordinator) &&
+			clock_monotonic_ns() - p->told_ns < NEWS_PATIENCE_NS)
+		loop_timer_set(p->on_news, NEWS_PERIOD_NS);
+	else
+		loop_stop_mt(p->loop);
+}
+
 static void on_signal(void *context)
 {
 	struct program *p = context;
 
+	if (p->told_ns != 0)
+		return;
+	p->told_ns = clock_monotonic_ns();
 	log_info("coordinator", "ends: told by a signal; unfinished jobs go on with the next one");
 	alarm(END_TIMEOUT_S);
 	coordinator_suspend(p->coordinator);
-	loop_stop_mt(p->loop);
+	end_without_news(p);
 }
 
 static int make_loop(struct program *p)
@@ -118,8 +139,10 @@ static void destroy_coordinator(struct program *p)
 
 static int catch_signals(struct program *p)
 {
-	int rc = loop_signal_create(&p->on_term, p->loop, SIGTERM, on_signal, p);
+	int rc = loop_timer_create(&p->on_news, p->loop, end_without_news, p);
 
+	if (rc == 0)
+		rc = loop_signal_create(&p->on_term, p->loop, SIGTERM, on_signal, p);
 	return rc != 0 ? rc : loop_signal_create(&p->on_int, p->loop, SIGINT, on_signal, p);
 }
 
@@ -127,6 +150,7 @@ static void release_signals(struct program *p)
 {
 	loop_signal_destroy(p->on_int);
 	loop_signal_destroy(p->on_term);
+	loop_timer_destroy(p->on_news);
 }
 
 static int make_rest(struct program *p)

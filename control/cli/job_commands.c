@@ -78,8 +78,10 @@ static json_t *await_operation(const struct job_question *q, const char *request
 int checkpoint_command(int argc, char **argv)
 {
 	struct job_question q = {.command = "checkpoint", .needs_job = true,
+		.takes_full = true,
 		.help = "Usage: weir checkpoint JOB [OPTION]...\n"
 			"Takes a checkpoint of a job now, and waits until it is durable.\n\n"
+			"  --full            one that refers to no files of earlier ones\n"
 			JOB_QUESTION_HELP
 			"\nExamples:\n  weir checkpoint flow-metering\n"};
 	char error[REST_ERROR_BYTES], target[JOB_TARGET_BYTES];
@@ -89,7 +91,8 @@ int checkpoint_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	snprintf(target, sizeof(target), "/jobs/%s/checkpoints", q.job);
-	json_t *body = json_pack("{s:s}", "checkpointType", "CONFIGURED");
+	json_t *body = json_pack(
+			"{s:s}", "checkpointType", q.is_full ? "FULL" : "CONFIGURED");
 	int rc = rest_call(&q.server, "POST", target, body, &accepted, error);
 	json_decref(body);
 	if (rc != 0)
@@ -113,28 +116,7 @@ int checkpoint_command(int argc, char **argv)
 	return has_failed ? WEIR_EXIT_FAILURE : WEIR_EXIT_DONE;
 }
 
-/* ---- cancel, stop ---- */
-
-static int tell_job(struct job_question *q, int argc, char **argv, const char *method,
-		const char *suffix, const char *done)
-{
-	char error[REST_ERROR_BYTES], target[JOB_TARGET_BYTES];
-
-	int code = job_question_read(q, argc, argv);
-	if (code >= 0)
-		return code;
-	snprintf(target, sizeof(target), "/jobs/%s%s", q->job, suffix);
-	json_t *answer = NULL;
-	int rc = rest_call(&q->server, method, target, NULL, &answer, error);
-	if (rc != 0)
-		code = job_question_complain(q, error);
-	else if (q->is_json)
-		job_print_json(answer);
-	else
-		printf("%s %s\n", q->job, done);
-	json_decref(answer);
-	return rc != 0 ? code : WEIR_EXIT_DONE;
-}
+/* ---- cancel ---- */
 
 int cancel_command(int argc, char **argv)
 {
@@ -142,17 +124,20 @@ int cancel_command(int argc, char **argv)
 		.help = "Usage: weir cancel JOB [OPTION]...\n"
 			"Ends a job at once, without a last checkpoint.\n\n" JOB_QUESTION_HELP
 			"\nExamples:\n  weir cancel flow-metering\n"};
+	char error[REST_ERROR_BYTES], target[JOB_TARGET_BYTES];
 
-	return tell_job(&q, argc, argv, "PATCH", "?mode=cancel", "is being cancelled");
-}
-
-int stop_command(int argc, char **argv)
-{
-	struct job_question q = {.command = "stop", .needs_job = true,
-		.help = "Usage: weir stop JOB [OPTION]...\n"
-			"Takes a last checkpoint of a job and ends it; weir run --restore latest\n"
-			"goes on from there.\n\n" JOB_QUESTION_HELP
-			"\nExamples:\n  weir stop flow-metering\n"};
-
-	return tell_job(&q, argc, argv, "POST", "/stop", "is being stopped");
+	int code = job_question_read(&q, argc, argv);
+	if (code >= 0)
+		return code;
+	snprintf(target, sizeof(target), "/jobs/%s?mode=cancel", q.job);
+	json_t *answer = NULL;
+	int rc = rest_call(&q.server, "PATCH", target, NULL, &answer, error);
+	if (rc != 0)
+		code = job_question_complain(&q, error);
+	else if (q.is_json)
+		job_print_json(answer);
+	else
+		printf("%s is being cancelled\n", q.job);
+	json_decref(answer);
+	return rc != 0 ? code : WEIR_EXIT_DONE;
 }

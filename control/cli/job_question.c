@@ -8,7 +8,15 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPTION_REST = 0x100, OPTION_JSON, OPTION_ID, OPTION_FAILED };
+enum {
+	OPTION_REST = 0x100,
+	OPTION_JSON,
+	OPTION_ID,
+	OPTION_FAILED,
+	OPTION_SAVEPOINT,
+	OPTION_DRAIN,
+	OPTION_FULL,
+};
 
 static void print_json_error(const struct job_question *q, const char *error)
 {
@@ -97,6 +105,15 @@ static int take_option(struct job_question *q, int option)
 	case OPTION_FAILED:
 		q->is_failed_only = true;
 		return q->takes_checkpoints ? -1 : job_question_usage(q, "unknown option");
+	case OPTION_SAVEPOINT:
+		q->directory = optarg;
+		return q->takes_stop ? -1 : job_question_usage(q, "unknown option");
+	case OPTION_DRAIN:
+		q->must_drain = true;
+		return q->takes_stop ? -1 : job_question_usage(q, "unknown option");
+	case OPTION_FULL:
+		q->is_full = true;
+		return q->takes_full ? -1 : job_question_usage(q, "unknown option");
 	default:
 		return job_question_usage(q, "unknown option");
 	}
@@ -108,6 +125,9 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"id", required_argument, NULL, OPTION_ID},
 			{"failed", no_argument, NULL, OPTION_FAILED},
+			{"savepoint", required_argument, NULL, OPTION_SAVEPOINT},
+			{"drain", no_argument, NULL, OPTION_DRAIN},
+			{"full", no_argument, NULL, OPTION_FULL},
 			{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int option, code;
 
@@ -121,6 +141,8 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 		if (code >= 0)
 			return code;
 	}
+	if (q->takes_directory && argc - optind == 2)
+		q->directory = argv[--argc];
 	if (argc - optind != (q->needs_job ? 1 : 0))
 		return job_question_usage(q, q->needs_job ? "expected one job, by name or id"
 							  : "expected no argument");

@@ -28,7 +28,12 @@ enum { JOB_TARGET_BYTES = 256, JOB_TIME_BYTES = 32 };
 struct job_question {
 	const char *command, *help;
 	bool needs_job, takes_checkpoints;
-	bool is_json;
+	bool takes_stop;       /* --savepoint DIR, --drain */
+	bool takes_directory;  /* a second argument, which may be absent */
+	bool takes_full;       /* --full */
+	bool is_json, is_full;
+	bool must_drain;
+	const char *directory; /* NULL: none */
 	bool is_failed_only;   /* --failed */
 	int64_t checkpoint_id; /* --id; 0: none */
 	struct rest_server server;

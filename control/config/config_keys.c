@@ -81,7 +81,7 @@ static const struct config_key keys[] = {
 	{TEXT(CHECKPOINTING "dir", "weir-state/checkpoints"), FOR(SERVERS),
 		OLD("state.checkpoints.dir"), FORM(directory), HELP("checkpoint directory")},
 	{TEXT(CHECKPOINTING "savepoint-dir", NULL), FOR(SERVERS), OLD("state.savepoints.dir"),
-		ONLY(""), HELP("default savepoint directory")},
+		FORM(directory), HELP("default savepoint directory")},
 	{BOOLEAN(CHECKPOINTING "create-subdir", "true"), FOR(SERVERS),
 		OLD("state.checkpoints.create-subdir"), ONLY("true"),
 		HELP("sub-directory with the job id")},

@@ -16,17 +16,25 @@
 
 enum { BELOW_BYTES = 64 }; /* room for what stands below a job's path */
 
-int checkpoint_storage_job_path(
-		const char *directory, struct job_id job, char path[STORAGE_PATH_BYTES])
+/* <directory>/<name>, absolute, with room for what stands below. */
+static int join(const char *directory, const char *name, char path[STORAGE_PATH_BYTES])
 {
-	char id[ID128_TEXT_BYTES], here[STORAGE_PATH_BYTES] = "";
+	char here[STORAGE_PATH_BYTES] = "";
 
-	id128_print(job.id, id);
 	if (directory[0] != '/' && getcwd(here, sizeof(here)) == NULL)
 		return -errno;
 	int n = snprintf(path, STORAGE_PATH_BYTES, "%s%s%s/%s", here,
-			directory[0] == '/' ? "" : "/", directory, id);
+			directory[0] == '/' ? "" : "/", directory, name);
 	return n >= STORAGE_PATH_BYTES - BELOW_BYTES ? -ENAMETOOLONG : 0;
+}
+
+int checkpoint_storage_job_path(
+		const char *directory, struct job_id job, char path[STORAGE_PATH_BYTES])
+{
+	char id[ID128_TEXT_BYTES];
+
+	id128_print(job.id, id);
+	return join(directory, id, path);
 }
 
 void checkpoint_storage_location(
@@ -46,6 +54,29 @@ int checkpoint_storage_prepare(
 	if (mkdir(location, 0777) == 0 || errno == EEXIST)
 		return 0;
 	return errno == ENOENT ? durable_make_directory(location) : -errno;
+}
+
+int checkpoint_storage_prepare_savepoint(const char *directory, struct job_id job,
+		const uint64_t numbers[SAVEPOINT_NAMES_COUNT], char location[STORAGE_PATH_BYTES])
+{
+	char id[ID128_TEXT_BYTES], name[64];
+
+	id128_print(job.id, id);
+	for (uint32_t i = 0; i < SAVEPOINT_NAMES_COUNT; i++) {
+		snprintf(name, sizeof(name), "savepoint-%.6s-%012" PRIx64, id,
+				numbers[i] & UINT64_C(0xffffffffffff));
+		int rc = join(directory, name, location);
+		if (rc == 0 && i == 0)
+			rc = durable_make_directory(directory);
+		if (rc != 0)
+			return rc;
+		/* Its own name becomes durable with its metadata. */
+		if (mkdir(location, 0777) == 0)
+			return 0;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
 }
 
 /* ---- deleting ---- */

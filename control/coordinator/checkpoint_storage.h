@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STORAGE_PATH_BYTES = 1024 };
+enum { STORAGE_PATH_BYTES = 1024, SAVEPOINT_NAMES_COUNT = 10 };
 
 /* <directory>/<32 hex digits>, absolute, since TaskManagers run elsewhere; -ENAMETOOLONG. */
 int checkpoint_storage_job_path(
@@ -27,6 +27,11 @@ void checkpoint_storage_location(
 /* SL-2: makes the directory of a checkpoint and what is above it, durably. */
 int checkpoint_storage_prepare(
 		const char *job_path, int64_t id, char location[STORAGE_PATH_BYTES]);
+
+/* SL-3: a new directory <directory>/savepoint-<6 hex digits of the job>-<12 of a random number>,
+ * and what is above it, durably.  -EEXIST: all the numbers were taken; -ENAMETOOLONG. */
+int checkpoint_storage_prepare_savepoint(const char *directory, struct job_id job,
+		const uint64_t numbers[SAVEPOINT_NAMES_COUNT], char location[STORAGE_PATH_BYTES]);
 
 /* SL-9: tries everything, tells the first error. */
 int checkpoint_storage_delete(const struct deletion *d);

@@ -98,6 +98,14 @@ void coordinator_suspend(struct coordinator *c)
 		job_master_suspend(c->jobs[i]);
 }
 
+bool coordinator_has_news(const struct coordinator *c)
+{
+	for (uint32_t i = 0; i < c->job_count; i++)
+		if (job_master_has_news(c->jobs[i]))
+			return true;
+	return false;
+}
+
 void coordinator_destroy(struct coordinator *c)
 {
 	if (c == NULL)

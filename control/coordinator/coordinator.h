@@ -25,6 +25,8 @@ int coordinator_create(struct coordinator **out, struct loop *l, const struct co
 void coordinator_recover(struct coordinator *c, const char *which);
 /* Leaves the jobs to the next coordinator. */
 void coordinator_suspend(struct coordinator *c);
+/* Somebody may still come for what became of a stop. */
+bool coordinator_has_news(const struct coordinator *c);
 void coordinator_destroy(struct coordinator *c);
 
 /* -EINVAL: the job file is wrong; -EEXIST: that job is running, `*id` says which it is; -EAGAIN:

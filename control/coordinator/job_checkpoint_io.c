@@ -19,6 +19,8 @@ struct work {
 	uint64_t token;
 	int64_t id;
 	int status;
+	char directory[STORAGE_PATH_BYTES]; /* of savepoints; "": it is a checkpoint */
+	uint64_t numbers[SAVEPOINT_NAMES_COUNT];
 	char location[STORAGE_PATH_BYTES];
 	struct job_metadata *metadata;
 	uint64_t bytes;
@@ -98,7 +100,10 @@ static void prepare(void *context)
 {
 	struct work *w = context;
 
-	w->status = checkpoint_storage_prepare(w->jm->job_path, w->id, w->location);
+	w->status = w->directory[0] == 0
+			? checkpoint_storage_prepare(w->jm->job_path, w->id, w->location)
+			: checkpoint_storage_prepare_savepoint(w->directory, w->jm->spec->id,
+					  w->numbers, w->location);
 }
 
 static void on_prepared(void *context)
@@ -114,7 +119,14 @@ static void on_prepared(void *context)
 
 void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d)
 {
-	job_post(jm, prepare, on_prepared, work_of(jm, d));
+	struct work *w = work_of(jm, d);
+
+	if (d->path != NULL) {
+		snprintf(w->directory, sizeof(w->directory), "%s", d->path);
+		for (uint32_t i = 0; i < SAVEPOINT_NAMES_COUNT; i++)
+			w->numbers[i] = prng_next(&jm->prng);
+	}
+	job_post(jm, prepare, on_prepared, w);
 }
 
 /* ---- metadata ---- */

@@ -53,6 +53,7 @@ static void read_config(const struct job_master *jm, struct checkpoint_coordinat
 			(int32_t)config_int(c, CHECKPOINTING "tolerable-failed-checkpoints");
 	k->retained_count = (uint32_t)config_int(c, CHECKPOINTING "num-retained");
 	k->retention = retention_of(c);
+	k->savepoint_directory = config_text(c, CHECKPOINTING "savepoint-dir");
 	k->history_max = (uint32_t)config_int(c, "web.checkpoints.history");
 	k->is_finished_enabled = true;
 	k->seed = jm->run;
@@ -207,19 +208,30 @@ static void trigger_tasks(struct job_master *jm, const struct checkpoint_decisio
 	flush(jm);
 }
 
+void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
+		bool is_release, const uint32_t *subtasks, uint32_t subtask_count)
+{
+	for (uint32_t i = 0; i < subtask_count; i++)
+		execution_notify_complete(&jm->executions[subtasks[i]], checkpoint_id, subsumed_id,
+				is_release);
+	flush(jm);
+	open_gateways(jm, checkpoint_id);
+	/* The tasks may go now; a checkpoint of what is left would be of no use. */
+	if (is_release)
+		jm->is_released = jm->must_quiet = true;
+	log_debug("job_master", "job %s: checkpoint %" PRId64 " is complete", jm->spec->name,
+			checkpoint_id);
+}
+
 static void notify_complete(struct job_master *jm, const struct checkpoint_decision *d)
 {
 	crash_point("after-metadata");
-	for (uint32_t i = 0; i < d->subtask_count; i++)
-		execution_notify_complete(&jm->executions[d->subtasks[i]], d->checkpoint_id,
-				d->other_id, d->is_all_ended);
-	flush(jm);
-	open_gateways(jm, d->checkpoint_id);
-	/* The tasks may go now; a checkpoint of what is left would be of no use. */
-	if (d->is_all_ended)
-		jm->is_released = true;
-	log_debug("job_master", "job %s: checkpoint %" PRId64 " is complete", jm->spec->name,
-			d->checkpoint_id);
+	if (checkpoint_properties_is_synchronous(&d->properties)) {
+		job_stop_hold(jm, d);
+		return;
+	}
+	job_notify_complete(jm, d->checkpoint_id, d->other_id, d->is_all_ended, d->subtasks,
+			d->subtask_count);
 	crash_point("after-notify");
 }
 
@@ -232,52 +244,16 @@ static void notify_aborted(struct job_master *jm, const struct checkpoint_decisi
 	open_gateways(jm, d->checkpoint_id);
 }
 
-/* A periodic one that was not begun, for the next will be; and what the end of a run cut off.  When
- * that goes on for long the watchdog tells. */
-static bool is_no_news(const struct checkpoint_decision *d)
-{
-	switch (d->reason) {
-	case REASON_COORDINATOR_SUSPEND:
-	case REASON_COORDINATOR_SHUTDOWN:
-		return true;
-	case REASON_IO_EXCEPTION:
-		return false;
-	default:
-		return d->is_periodic && checkpoint_failure_reason_is_preflight(d->reason);
-	}
-}
-
-static void request_done(struct job_master *jm, const struct checkpoint_decision *d)
-{
-	if (!d->is_success && !is_no_news(d))
-		job_note_failed_checkpoint(jm, d->checkpoint_id,
-				d->text == NULL ? checkpoint_failure_reason_text(d->reason)
-						: d->text);
-	if (!d->is_success)
-		job_retry_final(jm);
-	for (uint32_t i = 0; i < JOB_REQUESTS_MAX; i++) {
-		struct job_request *r = &jm->requests[i];
-
-		if (!r->is_used || r->is_done || r->handle != d->request)
-			continue;
-		r->is_done = true;
-		r->is_success = d->is_success;
-		r->checkpoint_id = d->checkpoint_id;
-		if (!d->is_success)
-			snprintf(r->text, sizeof(r->text), "%s: %s",
-					checkpoint_failure_reason_name(d->reason),
-					d->text == NULL ? checkpoint_failure_reason_text(d->reason)
-							: d->text);
-	}
-}
-
 static void fail_job(struct job_master *jm, const struct checkpoint_decision *d)
 {
 	const struct execution *e =
 			d->subtask < jm->subtask_count ? &jm->executions[d->subtask] : NULL;
 	char text[JOB_TEXT_BYTES];
 
-	snprintf(text, sizeof(text), "checkpoints failed too often: %s: %s",
+	snprintf(text, sizeof(text), "%s%s: %s",
+			strncmp(d->text == NULL ? "" : d->text, "Stop-with", 9) == 0
+					? ""
+					: "checkpoints failed too often: ",
 			checkpoint_failure_reason_name(d->reason), d->text == NULL ? "" : d->text);
 	job_fail(jm, e, text);
 }
@@ -339,7 +315,7 @@ static void carry_out(struct job_master *jm, const struct checkpoint_decision *d
 		fail_job(jm, d);
 		break;
 	case DECIDE_REQUEST_DONE:
-		request_done(jm, d);
+		job_on_request_done(jm, d);
 		break;
 	}
 }
@@ -374,7 +350,8 @@ void job_pump(struct job_master *jm)
 	jm->is_pumping = true;
 	while (checkpoint_coordinator_next_decision(jm->checkpoints, &d))
 		carry_out(jm, &d);
-	if (jm->is_released && checkpoint_coordinator_is_scheduling(jm->checkpoints)) {
+	if (jm->must_quiet) {
+		jm->must_quiet = false;
 		job_stop_checkpoints(jm, true);
 		while (checkpoint_coordinator_next_decision(jm->checkpoints, &d))
 			carry_out(jm, &d);

@@ -216,6 +216,7 @@ static void on_end_written(struct job_master *jm, int status)
 	if (jm->record->end == WEIR__JOB_END__ENDED_FINISHED)
 		crash_point("after-finished");
 	job_enter(jm, ends[jm->record->end].status);
+	job_stop_on_end(jm);
 	/* A refused restore must leave what there is to restore from. */
 	if (jm->is_restore_refused)
 		checkpoint_coordinator_shutdown(jm->checkpoints, job_now());

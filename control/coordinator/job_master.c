@@ -273,6 +273,8 @@ void job_master_destroy(struct job_master *jm)
 	for (uint32_t i = 0; i < jm->files_count; i++)
 		split_enumerator_destroy(jm->files[i].enumerator);
 	free(jm->files);
+	free(jm->stop.subtasks);
+	free(jm->stop.attempts);
 	free(jm->hook_state);
 	if (jm->hook_job != NULL)
 		weir__job_hook_state__free_unpacked(jm->hook_job, NULL);
@@ -318,7 +320,7 @@ void job_enter(struct job_master *jm, enum job_status next)
 	jm->entered_ms[next] = clock_wall_ms();
 	/* CO-6; the start waits for the tasks, job_check_running. */
 	if (next == JOB_STATUS_RUNNING)
-		jm->is_released = false;
+		jm->is_released = jm->stop.step == STOP_LEAVING;
 	else
 		job_stop_checkpoints(jm, next == JOB_STATUS_CANCELLING ||
 						 next == JOB_STATUS_FINISHED);
@@ -329,7 +331,7 @@ void job_enter(struct job_master *jm, enum job_status next)
  * those. */
 void job_check_running(struct job_master *jm)
 {
-	if (jm->status != JOB_STATUS_RUNNING || jm->is_periodic_off ||
+	if (jm->status != JOB_STATUS_RUNNING || jm->is_periodic_off || jm->is_released ||
 			checkpoint_coordinator_is_scheduling(jm->checkpoints))
 		return;
 	for (uint32_t s = 0; s < jm->subtask_count; s++)

@@ -32,6 +32,8 @@ struct job_spec;
 struct loop;
 struct resource_manager;
 
+enum { JOB_TEXT_BYTES = 1536 };
+
 struct job_services {
 	struct loop *loop;
 	struct io_thread *io;
@@ -87,15 +89,33 @@ enum checkpoint_type { CHECKPOINT_CONFIGURED, CHECKPOINT_FULL };
  * before starts nothing.  -EAGAIN: the job is not running. */
 int job_master_checkpoint(struct job_master *jm, enum checkpoint_type type, struct id128 *id);
 
-struct checkpoint_answer {
-	bool is_done, is_success;
-	int64_t checkpoint_id;
-	const char *text; /* of a failure; valid until the next call */
+/* What a savepoint is taken for: the job goes on, is cancelled (SV-2), or stops with it (SV-3). */
+enum savepoint_end { SAVEPOINT_GO_ON, SAVEPOINT_CANCEL, SAVEPOINT_SUSPEND, SAVEPOINT_DRAIN };
+
+struct savepoint_order {
+	enum savepoint_end end;
+	bool is_native;        /* the format asked for; both are written the same way */
+	const char *directory; /* NULL: execution.checkpointing.savepoint-dir */
 };
 
-/* False: no such request. */
+/* Takes a savepoint; `id` as above.  -EINVAL: no directory; -EAGAIN: the job is over, or at its
+ * end, or not running; -EBUSY: it is being stopped already.  `text` says so in one line. */
+int job_master_savepoint(struct job_master *jm, const struct savepoint_order *order,
+		struct id128 *id, char text[JOB_TEXT_BYTES]);
+
+struct checkpoint_answer {
+	bool is_done, is_success, is_savepoint;
+	int64_t checkpoint_id;
+	const char *location; /* of a savepoint that succeeded */
+	const char *text;     /* of a failure; both valid until the next call */
+};
+
+/* False: no such request.  Of a stop: done when the job has ended. */
 bool job_master_checkpoint_answer(
 		struct job_master *jm, struct id128 id, struct checkpoint_answer *answer);
+
+/* It ended because somebody asked for that, and who asked has not come for the answer yet. */
+bool job_master_has_news(const struct job_master *jm);
 
 /* ---- what is; valid until the loop goes on ---- */
 

@@ -6,6 +6,8 @@
 #include "control/coordinator/checkpoint_coordinator.h"
 #include "control/coordinator/checkpoint_storage.h"
 #include "control/coordinator/job_master.h"
+#include "control/coordinator/job_requests.h"
+#include "control/coordinator/job_stop.h"
 #include "control/coordinator/job_watchdog.h"
 #include "control/coordinator/restart_strategy.h"
 #include "control/coordinator/split_enumerator.h"
@@ -13,9 +15,7 @@
 #include "dataplane/base/prng.h"
 
 enum {
-	JOB_REQUESTS_MAX = 64,
 	JOB_FAILURES_MAX = 16,
-	JOB_TEXT_BYTES = 1536,
 	JOB_RECENT_MAX = 256, /* durations of completed checkpoints that outlive a coordinator */
 };
 
@@ -25,15 +25,6 @@ struct job_files {
 	uint32_t index; /* among the operator coordinators of the rules */
 	const char *uid, *path;
 	struct split_enumerator *enumerator;
-};
-
-/* A checkpoint that somebody asked for. */
-struct job_request {
-	struct id128 id;
-	uint64_t handle;
-	bool is_used, is_done, is_success;
-	int64_t checkpoint_id;
-	char text[JOB_TEXT_BYTES];
 };
 
 struct job_master {
@@ -99,11 +90,9 @@ struct job_master {
 
 	struct job_watchdog watch;
 
-	/* A stop with a final checkpoint. */
-	bool is_stopping;
-	struct id128 stop_request;
+	bool must_quiet;            /* no checkpoints any more: the tasks were released */
+	struct job_stop stop;
 	struct loop_timer *stop_timer;
-	uint64_t stop_since_ns;
 };
 
 struct moment job_now(void);
@@ -176,13 +165,9 @@ void job_on_checkpoint_timer(void *context);
 void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *a);
 void job_on_decline(struct job_master *jm, const Weir__DeclineCheckpoint *m);
 
-/* ---- job_requests.c ---- */
-
-void job_on_stop_timer(void *context);
-/* A checkpoint failed: when it was the one that tasks at their end wait for, it is tried again,
- * for without an interval nobody else would. */
-void job_retry_final(struct job_master *jm);
-void job_on_final_timer(void *context);
+/* Tells the tasks of a completion. */
+void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
+		bool is_release, const uint32_t *subtasks, uint32_t subtask_count);
 
 /* ---- job_checkpoint_io.c: decisions that block, answered later ---- */
 

@@ -40,6 +40,8 @@ static const struct route routes[] = {
 		{"GET", "jobs/:ended/summary", rest_get_summary},
 		{"GET", "jobs/:job/numbers", rest_get_numbers},
 		{"POST", "jobs/:job/stop", rest_post_stop},
+		{"POST", "jobs/:job/savepoints", rest_post_savepoint},
+		{"GET", "jobs/:ended/savepoints/:request", rest_get_savepoint},
 		{"GET", "jobs/:job/checkpoints", rest_get_checkpoints},
 		{"POST", "jobs/:job/checkpoints", rest_post_checkpoint},
 		{"PATCH", "jobs/:job/checkpoints", rest_patch_checkpoints},

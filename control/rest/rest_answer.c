@@ -95,6 +95,18 @@ bool rest_read_bool(struct rest_call *call, const json_t *body, const char *key,
 	return true;
 }
 
+bool rest_read_trigger_id(struct rest_call *call, const json_t *body, struct id128 *id)
+{
+	const char *text = NULL;
+
+	if (!rest_read_text(call, body, "triggerId", &text))
+		return false;
+	if (text == NULL || id128_parse(text, id))
+		return true;
+	rest_refuse(call, 400, "\"triggerId\": expected 32 hex digits");
+	return false;
+}
+
 void rest_query(const struct rest_call *call, const char *key, char value[REST_PART_BYTES])
 {
 	value[0] = 0;

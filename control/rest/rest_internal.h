@@ -43,6 +43,9 @@ bool rest_read_text(
 		struct rest_call *call, const json_t *body, const char *key, const char **value);
 bool rest_read_bool(struct rest_call *call, const json_t *body, const char *key, bool *value);
 
+/* "triggerId": zeros when absent. */
+bool rest_read_trigger_id(struct rest_call *call, const json_t *body, struct id128 *id);
+
 /* A value of the query into `value`; "" when absent. */
 void rest_query(const struct rest_call *call, const char *key, char value[REST_PART_BYTES]);
 
@@ -98,9 +101,13 @@ void rest_get_checkpoint(struct rest_call *call);
 void rest_get_checkpoint_subtasks(struct rest_call *call);
 void rest_post_checkpoint(struct rest_call *call);
 void rest_get_request(struct rest_call *call);
+void rest_post_savepoint(struct rest_call *call);
+void rest_get_savepoint(struct rest_call *call);
 void rest_patch_checkpoints(struct rest_call *call);
 void rest_patch_job(struct rest_call *call);
 void rest_post_stop(struct rest_call *call);
+/* The body of a stop that says how. */
+void rest_stop_with_savepoint(struct rest_call *call, const json_t *body);
 void rest_post_job(struct rest_call *call);
 void rest_get_summary(struct rest_call *call);
 void rest_get_numbers(struct rest_call *call);

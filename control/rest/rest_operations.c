@@ -21,18 +21,6 @@ static bool read_type(struct rest_call *call, const json_t *body, enum checkpoin
 	return true;
 }
 
-static bool read_trigger_id(struct rest_call *call, const json_t *body, struct id128 *id)
-{
-	const char *text = NULL;
-
-	if (!rest_read_text(call, body, "triggerId", &text))
-		return false;
-	if (text == NULL || id128_parse(text, id))
-		return true;
-	rest_refuse(call, 400, "\"triggerId\": expected 32 hex digits");
-	return false;
-}
-
 void rest_post_checkpoint(struct rest_call *call)
 {
 	enum checkpoint_type type = CHECKPOINT_CONFIGURED;
@@ -42,7 +30,7 @@ void rest_post_checkpoint(struct rest_call *call)
 
 	if (body == NULL)
 		return;
-	bool is_read = read_type(call, body, &type) && read_trigger_id(call, body, &id);
+	bool is_read = read_type(call, body, &type) && rest_read_trigger_id(call, body, &id);
 	json_decref(body);
 	if (!is_read)
 		return;
@@ -64,7 +52,7 @@ void rest_get_request(struct rest_call *call)
 	struct checkpoint_answer a;
 	json_t *operation;
 
-	if (!job_master_checkpoint_answer(call->job, call->request_id, &a)) {
+	if (!job_master_checkpoint_answer(call->job, call->request_id, &a) || a.is_savepoint) {
 		rest_refuse(call, 404, "There is no such request to job %s",
 				job_master_name(call->job));
 		return;
@@ -126,22 +114,14 @@ void rest_patch_job(struct rest_call *call)
 		end_job(call, job_master_cancel);
 }
 
-/* Flink's command line asks for a savepoint here. */
-static bool wants_savepoint(const json_t *body)
-{
-	return json_is_string(json_object_get(body, "targetDirectory")) ||
-			json_is_true(json_object_get(body, "drain"));
-}
-
 void rest_post_stop(struct rest_call *call)
 {
 	json_t *body = rest_body(call);
 
 	if (body == NULL)
 		return;
-	if (wants_savepoint(body))
-		rest_refuse(call, 400, "a stop ends with a checkpoint in this version; "
-				       "targetDirectory and drain are for savepoints");
+	if (json_object_size(body) > 0)
+		rest_stop_with_savepoint(call, body);
 	else
 		end_job(call, job_master_stop);
 	json_decref(body);

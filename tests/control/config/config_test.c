@@ -165,10 +165,6 @@ Test(config, what_this_version_cannot_do_is_refused_only_when_asked_for)
 			"host.yaml:1:44: execution.checkpointing.unaligned.enabled: \"true\" is "
 			"not "
 			"supported yet; expected \"false\"");
-	expect_refused("execution.checkpointing.savepoint-dir: sp\n",
-			"host.yaml:1:40: execution.checkpointing.savepoint-dir: \"sp\" is not "
-			"supported "
-			"yet; expected it not to be set");
 	expect_refused("weir.nic.ports: [0000:01:00.0, net_tap0]\n",
 			"host.yaml:1:17: weir.nic.ports: \"0000:01:00.0;net_tap0\" is not "
 			"supported yet; "

@@ -142,3 +142,27 @@ Test(checkpoint_storage, deletes_late_files_alone_and_none_outside_of_the_direct
 	cr_assert(is_there(location, "other"));
 	cr_assert(is_there(location, "_metadata"));
 }
+
+/* SL-3. */
+Test(checkpoint_storage, makes_a_new_directory_for_each_savepoint)
+{
+	const struct job_id id = {{{0xab, 0xcd, 0xef, 0x12}}};
+	uint64_t numbers[SAVEPOINT_NAMES_COUNT] = {0x1234567890abcdef, 7};
+	char location[STORAGE_PATH_BYTES], expected[STORAGE_PATH_BYTES], below[64];
+
+	snprintf(below, sizeof(below), "%s/a/b", directory);
+	cr_assert_eq(checkpoint_storage_prepare_savepoint(below, id, numbers, location), 0);
+	snprintf(expected, sizeof(expected), "%s/savepoint-abcdef-567890abcdef", below);
+	cr_expect_str_eq(location, expected);
+	cr_expect(is_there(location, "."));
+	cr_assert_eq(checkpoint_storage_prepare_savepoint(below, id, numbers, location), 0);
+	snprintf(expected, sizeof(expected), "%s/savepoint-abcdef-000000000007", below);
+	cr_expect_str_eq(location, expected);
+	for (uint32_t i = 0; i < SAVEPOINT_NAMES_COUNT; i++)
+		numbers[i] = 7;
+	cr_assert_eq(checkpoint_storage_prepare_savepoint(below, id, numbers, location), -EEXIST);
+	touch(below, "file");
+	snprintf(below, sizeof(below), "%s/a/b/file", directory);
+	cr_assert_eq(checkpoint_storage_prepare_savepoint(below, id, numbers, location),
+			-ENOTDIR);
+}

@@ -155,14 +155,81 @@ Test(rest_jobs, cancels_a_job_that_has_not_begun_and_keeps_it_to_be_seen)
 {
 	rest_submit();
 	rest_refused("PATCH", "/jobs/paced?mode=stop", NULL, 400, "expected cancel");
-	rest_refused("POST", "/jobs/paced/stop", "{\"targetDirectory\": \"/x\"}", 400,
-			"savepoints");
 	cancel();
 	json_t *json = rest_ask("GET", "/overview", NULL, 200);
 	cr_assert_eq(json_integer_value(json_object_get(json, "jobs-cancelled")), 1);
 	json_decref(json);
 	json_decref(rest_ask("PATCH", "/jobs/paced", NULL, 202));
 	rest_refused("PATCH", "/jobs/paced/checkpoints?periodic=off", NULL, 409, "CANCELED");
+}
+
+/* ---- savepoints ---- */
+
+#define TRIGGER_ID "0123456789abcdef0123456789abcdef"
+
+Test(rest_jobs, refuses_a_savepoint_that_says_what_it_cannot)
+{
+	static const struct {
+		const char *target, *body, *part;
+	} rows[] = {
+			{"savepoints", "{}", "execution.checkpointing.savepoint-dir"},
+			{"savepoints", "{\"target-directory\": 1}", "expected a string"},
+			{"savepoints", "{\"target-directory\": \"x\"}", "absolute path"},
+			{"savepoints", "{\"target-directory\": \"/x\", \"formatType\": \"X\"}",
+					"CANONICAL or NATIVE"},
+			{"savepoints", "{\"target-directory\": \"/x\", \"triggerId\": \"7\"}",
+					"32 hex digits"},
+			{"savepoints", "{\"target-directory\": \"/x\", \"cancel-job\": 1}",
+					"true or false"},
+			{"stop", "{\"targetDirectory\": null}", "savepoint-dir"},
+			{"stop", "{\"targetDirectory\": \"file:x\"}", "absolute path"},
+			{"stop", "{\"targetDirectory\": \"/x\", \"drain\": 1}", "true or false"},
+	};
+	char target[64];
+
+	rest_submit();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		snprintf(target, sizeof(target), "/jobs/paced/%s", rows[i].target);
+		rest_refused("POST", target, rows[i].body, 400, rows[i].part);
+	}
+	rest_refused("POST", "/jobs/paced/savepoints", "{\"target-directory\": \"/x\"}", 409,
+			"needs it RUNNING");
+	rest_refused("GET", "/jobs/paced/savepoints/" TRIGGER_ID, NULL, 404, "no savepoint");
+	rest_refused("GET", "/jobs/paced/savepoints/7", NULL, 400, "triggerid");
+}
+
+Test(rest_jobs, answers_a_stop_that_is_asked_for_twice_once)
+{
+	static const char body[] =
+			"{\"targetDirectory\": \"file:///x\", \"triggerId\": \"" TRIGGER_ID "\"}";
+
+	rest_submit();
+	for (int i = 0; i < 2; i++) {
+		json_t *json = rest_ask("POST", "/jobs/paced/stop", body, 202);
+
+		cr_assert_str_eq(rest_text_at(json, "request-id"), TRIGGER_ID);
+		json_decref(json);
+	}
+	rest_refused("POST", "/jobs/paced/stop", "{\"targetDirectory\": \"/x\"}", 409,
+			"being stopped already");
+	rest_refused("GET", "/jobs/paced/checkpoints/" TRIGGER_ID, NULL, 404, "no such request");
+	json_t *json = rest_ask("GET", "/jobs/paced/savepoints/" TRIGGER_ID, NULL, 200);
+	cr_assert_str_eq(rest_text_at(json_object_get(json, "status"), "id"), "IN_PROGRESS");
+	cr_assert(json_is_null(json_object_get(json, "operation")));
+	json_decref(json);
+	cr_assert_not(coordinator_has_news(rest_world.coordinator));
+	cancel();
+	cr_assert(coordinator_has_news(rest_world.coordinator));
+	json = rest_ask("GET", "/jobs/paced/savepoints/" TRIGGER_ID, NULL, 200);
+	cr_assert_str_eq(rest_text_at(json_object_get(json, "status"), "id"), "COMPLETED");
+	const json_t *cause = json_object_get(
+			json_object_get(json, "operation"), "failure-cause");
+	cr_assert(strstr(rest_text_at(cause, "stack-trace"), "is CANCELED") != NULL);
+	json_decref(json);
+	cr_assert_not(coordinator_has_news(rest_world.coordinator));
+	json_decref(rest_ask("POST", "/jobs/paced/stop", body, 202));
+	rest_refused("POST", "/jobs/paced/stop", "{\"targetDirectory\": \"/x\"}", 409,
+			"has ended");
 }
 
 static void restart_coordinator(void)

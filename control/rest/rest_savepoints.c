@@ -1,0 +1,102 @@
+/* rest_savepoints: savepoints, stops with one, and what became of them (semantics 24). */
+
+#include "control/rest/rest_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What both bodies have in common; their keys are not spelled alike. */
+static bool read_order(struct rest_call *call, const json_t *body, const char *directory_key,
+		struct savepoint_order *order, struct id128 *id)
+{
+	const char *format = "CANONICAL";
+
+	if (!rest_read_text(call, body, directory_key, &order->directory) ||
+			!rest_read_text(call, body, "formatType", &format) ||
+			!rest_read_trigger_id(call, body, id))
+		return false;
+	if (strcmp(format, "CANONICAL") != 0 && strcmp(format, "NATIVE") != 0) {
+		rest_refuse(call, 400, "\"formatType\": expected CANONICAL or NATIVE");
+		return false;
+	}
+	order->is_native = strcmp(format, "NATIVE") == 0;
+	if (order->directory == NULL)
+		return true;
+	if (strncmp(order->directory, "file:", 5) == 0)
+		order->directory += strncmp(order->directory, "file:///", 8) == 0 ? 7 : 5;
+	if (order->directory[0] == '/')
+		return true;
+	rest_refuse(call, 400, "\"%s\": expected an absolute path, or file: with one",
+			directory_key);
+	return false;
+}
+
+static void begin(struct rest_call *call, const struct savepoint_order *order, struct id128 id)
+{
+	char text[JOB_TEXT_BYTES] = "", request[ID128_TEXT_BYTES];
+	int rc = job_master_savepoint(call->job, order, &id, text);
+
+	if (rc == -EINVAL) {
+		rest_refuse(call, 400, "%s", text);
+	} else if (rc != 0) {
+		rest_refuse(call, 409, "%s", text);
+	} else {
+		id128_print(id, request);
+		rest_answer(call, 202, json_pack("{s:s}", "request-id", request));
+	}
+}
+
+void rest_post_savepoint(struct rest_call *call)
+{
+	struct savepoint_order order = {.end = SAVEPOINT_GO_ON};
+	json_t *body = rest_body(call);
+	bool must_cancel = false;
+	struct id128 id = {{0}};
+
+	if (body == NULL)
+		return;
+	if (read_order(call, body, "target-directory", &order, &id) &&
+			rest_read_bool(call, body, "cancel-job", &must_cancel)) {
+		order.end = must_cancel ? SAVEPOINT_CANCEL : SAVEPOINT_GO_ON;
+		begin(call, &order, id);
+	}
+	json_decref(body);
+}
+
+void rest_stop_with_savepoint(struct rest_call *call, const json_t *body)
+{
+	struct savepoint_order order = {.end = SAVEPOINT_SUSPEND};
+	struct id128 id = {{0}};
+	bool must_drain = false;
+
+	if (!read_order(call, body, "targetDirectory", &order, &id) ||
+			!rest_read_bool(call, body, "drain", &must_drain))
+		return;
+	order.end = must_drain ? SAVEPOINT_DRAIN : SAVEPOINT_SUSPEND;
+	begin(call, &order, id);
+}
+
+void rest_get_savepoint(struct rest_call *call)
+{
+	struct checkpoint_answer a = {0};
+	json_t *operation;
+
+	if (call->job == NULL ||
+			!job_master_checkpoint_answer(call->job, call->request_id, &a) ||
+			!a.is_savepoint) {
+		rest_refuse(call, 404, "There is no savepoint operation of that triggerId for the "
+				       "job");
+		return;
+	}
+	if (!a.is_done)
+		operation = json_null();
+	else if (a.is_success)
+		operation = json_pack("{s:o}", "location", rest_text(a.location));
+	else
+		operation = json_pack("{s:{s:s, s:o}}", "failure-cause", "class",
+				"CheckpointException", "stack-trace", rest_text(a.text));
+	rest_answer(call, 200,
+			json_pack("{s:{s:s}, s:o}", "status", "id",
+					a.is_done ? "COMPLETED" : "IN_PROGRESS", "operation",
+					operation));
+}
