@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define RATE_NS UINT64_C(1000000000)
+
 /* An attempt id: 8 bytes of the run, 4 of the attempt number, 4 of the subtask, big endian. */
 static void put_u32(uint8_t *at, uint32_t value)
 {
@@ -51,6 +53,46 @@ bool execution_is_terminal(const struct execution *e)
 }
 
 #define TO(state) (1u << EXECUTION_##state)
+
+/* ---- numbers ---- */
+
+void execution_take_numbers(struct execution *e, const struct execution_numbers *n)
+{
+	e->numbers = *n;
+	if (e->older.read_at_ns == 0)
+		e->older = e->oldest = *n;
+	else if (n->read_at_ns - e->older.read_at_ns >= RATE_NS) {
+		e->oldest = e->older;
+		e->older = *n;
+	}
+}
+
+/* Numbers only grow; a foreign one that does not is no rate. */
+static double rate(uint64_t now, uint64_t before, double seconds)
+{
+	return now > before ? (double)(now - before) / seconds : 0;
+}
+
+struct execution_rates execution_rates(const struct execution *e)
+{
+	const struct execution_numbers *n = &e->numbers, *o = &e->oldest;
+	double s = (double)(n->read_at_ns - o->read_at_ns) / 1e9, ns_in_ms = 1e6;
+
+	if (execution_is_terminal(e) || n->read_at_ns <= o->read_at_ns)
+		return (struct execution_rates){0};
+	return (struct execution_rates){
+			.records_in = rate(n->records_in, o->records_in, s),
+			.records_out = rate(n->records_out, o->records_out, s),
+			.bytes_in = rate(n->bytes_in, o->bytes_in, s),
+			.bytes_out = rate(n->bytes_out, o->bytes_out, s),
+			.buffers_in = rate(n->buffers_in, o->buffers_in, s),
+			.buffers_out = rate(n->buffers_out, o->buffers_out, s),
+			.busy_ms = rate(n->busy_ns, o->busy_ns, s) / ns_in_ms,
+			.idle_ms = rate(n->idle_ns, o->idle_ns, s) / ns_in_ms,
+			.backpressured_ms = rate(n->backpressured_ns, o->backpressured_ns, s) /
+					ns_in_ms,
+	};
+}
 
 bool execution_enter(struct execution *e, enum execution_state next, int64_t wall_ms)
 {

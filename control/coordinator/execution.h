@@ -26,7 +26,7 @@ enum { EXECUTION_TEXT_BYTES = 1024 };
 
 /* What the task last said of itself. */
 struct execution_numbers {
-	uint64_t records_in, records_out, bytes_in, bytes_out;
+	uint64_t records_in, records_out, bytes_in, bytes_out, buffers_in, buffers_out;
 	uint64_t busy_ns, idle_ns, backpressured_ns;
 	int64_t watermark;
 	uint64_t read_at_ns; /* the TaskManager's monotonic clock; 0: never */
@@ -41,6 +41,7 @@ struct execution {
 	uint32_t member;                            /* its slot's TaskManager or MEMBER_NONE */
 	struct task_manager_gateway *gateway;       /* NULL: no slot */
 	struct execution_numbers numbers;
+	struct execution_numbers older, oldest; /* readings at least a second apart */
 	char failure[EXECUTION_TEXT_BYTES];
 };
 
@@ -52,6 +53,15 @@ void execution_reset(struct execution *e, uint32_t subtask, uint32_t attempt_num
 /* The subtask and attempt number that execution_reset put into an id. */
 uint32_t execution_subtask_of(struct attempt_id attempt);
 uint32_t execution_number_of(struct attempt_id attempt);
+
+void execution_take_numbers(struct execution *e, const struct execution_numbers *n);
+
+/* What was added in each second, over the last one or two; zeros while nothing is known. */
+struct execution_rates {
+	double records_in, records_out, bytes_in, bytes_out, buffers_in, buffers_out;
+	double busy_ms, idle_ms, backpressured_ms; /* of each second */
+};
+struct execution_rates execution_rates(const struct execution *e);
 
 bool execution_enter(struct execution *e, enum execution_state next, int64_t wall_ms);
 bool execution_is_terminal(const struct execution *e);

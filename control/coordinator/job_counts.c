@@ -14,13 +14,23 @@ static bool is_xor(const char *name)
 	return length >= 4 && strcmp(name + length - 4, "_xor") == 0;
 }
 
-static uint64_t combine(const struct job_master *jm, uint32_t place, uint32_t offset,
-		const char *name)
+/* The counters of a vertex have offsets in the order of its operators; visits each with what
+ * `value_of` makes of it. */
+struct counter_walk {
+	const struct job_master *jm;
+	uint32_t place, subtask;
+	uint64_t (*value_of)(const struct counter_walk *w, uint32_t offset, const char *name);
+	void (*visit)(void *context, const char *uid, const char *name, uint64_t value);
+	void *context;
+};
+
+static uint64_t combine(const struct counter_walk *w, uint32_t offset, const char *name)
 {
+	const struct job_master *jm = w->jm;
 	uint64_t all = 0;
 
-	for (uint32_t s = 0; s < job_vertex_at(jm, place)->parallelism; s++) {
-		uint32_t subtask = execution_graph_subtask(jm->graph, place, s);
+	for (uint32_t s = 0; s < job_vertex_at(jm, w->place)->parallelism; s++) {
+		uint32_t subtask = execution_graph_subtask(jm->graph, w->place, s);
 		uint64_t value = jm->counters[jm->counters_at[subtask] + offset];
 
 		all = is_xor(name) ? all ^ value : all + value;
@@ -28,28 +38,49 @@ static uint64_t combine(const struct job_master *jm, uint32_t place, uint32_t of
 	return all;
 }
 
+static uint64_t of_subtask(const struct counter_walk *w, uint32_t offset, const char *name)
+{
+	(void)name;
+	return w->jm->counters[w->jm->counters_at[w->subtask] + offset];
+}
+
+static void walk_counters(const struct counter_walk *w)
+{
+	const struct job_vertex *v = job_vertex_at(w->jm, w->place);
+	uint32_t offset = 0;
+
+	for (uint32_t i = 0; i < v->operator_count; i++) {
+		const struct weir_declaration *d = &v->operators[i].declared;
+
+		for (uint32_t k = 0; k < 2 + d->counter_count; k++) {
+			const char *name = k == 0   ? "records_in"
+					   : k == 1 ? "records_out"
+						    : d->counters[k - 2];
+
+			w->visit(w->context, v->operators[i].uid, name,
+					w->value_of(w, offset + k, name));
+		}
+		offset += 2 + d->counter_count;
+	}
+}
+
 void job_master_visit_counters(const struct job_master *jm,
 		void (*visit)(void *context, const char *uid, const char *name, uint64_t value),
 		void *context)
 {
-	for (uint32_t place = 0; place < jm->spec->vertex_count; place++) {
-		const struct job_vertex *v = job_vertex_at(jm, place);
-		uint32_t offset = 0;
+	for (uint32_t place = 0; place < jm->spec->vertex_count; place++)
+		walk_counters(&(struct counter_walk){
+				jm, place, UINT32_MAX, combine, visit, context});
+}
 
-		for (uint32_t i = 0; i < v->operator_count; i++) {
-			const struct weir_declaration *d = &v->operators[i].declared;
-
-			for (uint32_t k = 0; k < 2 + d->counter_count; k++) {
-				const char *name = k == 0 ? "records_in"
-						: k == 1  ? "records_out"
-							  : d->counters[k - 2];
-
-				visit(context, v->operators[i].uid, name,
-						combine(jm, place, offset + k, name));
-			}
-			offset += 2 + d->counter_count;
-		}
-	}
+void job_master_visit_subtask_counters(const struct job_master *jm, uint32_t place,
+		uint32_t subtask_index,
+		void (*visit)(void *context, const char *uid, const char *name, uint64_t value),
+		void *context)
+{
+	walk_counters(&(struct counter_walk){jm, place,
+			execution_graph_subtask(jm->graph, place, subtask_index), of_subtask, visit,
+			context});
 }
 
 struct totals {

@@ -385,9 +385,9 @@ void job_take_numbers(struct job_master *jm, const Weir__TaskNumbers *n)
 
 	if (e == NULL)
 		return;
-	e->numbers = (struct execution_numbers){n->records_in, n->records_out, n->bytes_in,
-			n->bytes_out, n->busy_ns, n->idle_ns, n->backpressured_ns, n->watermark,
-			n->read_at_ns};
+	execution_take_numbers(e, &(struct execution_numbers){n->records_in, n->records_out,
+			n->bytes_in, n->bytes_out, n->buffers_in, n->buffers_out, n->busy_ns,
+			n->idle_ns, n->backpressured_ns, n->watermark, n->read_at_ns});
 	for (size_t i = 0; i < n->n_counters; i++) {
 		const Weir__OperatorCounter *c = n->counters[i];
 		uint64_t *at = counter_of(jm, e->subtask, c->uid, c->name);

@@ -156,6 +156,12 @@ void job_master_visit_counters(const struct job_master *jm,
 		void (*visit)(void *context, const char *uid, const char *name, uint64_t value),
 		void *context);
 
+/* The same of one subtask. */
+void job_master_visit_subtask_counters(const struct job_master *jm, uint32_t place,
+		uint32_t subtask_index,
+		void (*visit)(void *context, const char *uid, const char *name, uint64_t value),
+		void *context);
+
 /* Places: vertices in topological order.  The vertex of the spec, and its current attempts. */
 uint32_t job_master_vertex(const struct job_master *jm, uint32_t place);
 const struct execution *job_master_execution(

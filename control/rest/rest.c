@@ -28,9 +28,13 @@ static const struct route routes[] = {
 		{"GET", "overview", rest_get_overview},
 		{"GET", "taskmanagers", rest_get_taskmanagers},
 		{"GET", "taskmanagers/:taskmanager", rest_get_taskmanager},
+		{"GET", "taskmanagers/:taskmanager/metrics", rest_get_taskmanager_metrics},
+		{"GET", "jobmanager/metrics", rest_get_coordinator_metrics},
+		{"GET", "metrics", rest_get_prometheus},
 		{"GET", "jobs", rest_get_jobs},
 		{"POST", "jobs", rest_post_job},
 		{"GET", "jobs/overview", rest_get_jobs_overview},
+		{"GET", "jobs/metrics", rest_get_jobs_metrics},
 		{"GET", "jobs/:job", rest_get_job},
 		{"PATCH", "jobs/:job", rest_patch_job},
 		{"GET", "jobs/:ended/status", rest_get_job_status},
@@ -39,6 +43,13 @@ static const struct route routes[] = {
 		{"GET", "jobs/:job/exceptions", rest_get_job_exceptions},
 		{"GET", "jobs/:ended/summary", rest_get_summary},
 		{"GET", "jobs/:job/numbers", rest_get_numbers},
+		{"GET", "jobs/:job/metrics", rest_get_job_metrics},
+		{"GET", "jobs/:job/vertices/:vertex/metrics", rest_get_vertex_metrics},
+		{"GET", "jobs/:job/vertices/:vertex/subtasks/metrics", rest_get_subtasks_metrics},
+		{"GET", "jobs/:job/vertices/:vertex/subtasks/:subtask/metrics",
+				rest_get_subtask_metrics},
+		{"GET", "jobs/:job/vertices/:vertex/backpressure", rest_get_backpressure},
+		{"GET", "jobs/:job/vertices/:vertex/watermarks", rest_get_watermarks},
 		{"POST", "jobs/:job/stop", rest_post_stop},
 		{"POST", "jobs/:job/savepoints", rest_post_savepoint},
 		{"GET", "jobs/:ended/savepoints/:request", rest_get_savepoint},
@@ -161,6 +172,21 @@ static bool find_vertex(struct rest_call *call, const char *text)
 	return false;
 }
 
+static bool find_subtask(struct rest_call *call, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	unsigned long index = strtoul(text, &end, 10);
+	if (errno != 0 || *end != 0 || text[0] < '0' || text[0] > '9')
+		return refuse_part(call, "subtaskindex", text);
+	call->subtask = (uint32_t)index;
+	if (index >= rest_vertex(call->job, call->place)->parallelism)
+		rest_refuse(call, 404, "There is no subtask %lu of vertex %s", index,
+				rest_vertex(call->job, call->place)->uid);
+	return index < rest_vertex(call->job, call->place)->parallelism;
+}
+
 static bool find_checkpoint(struct rest_call *call, const char *text)
 {
 	char *end;
@@ -196,6 +222,8 @@ static bool find_part(struct rest_call *call, const char *name, const char *valu
 		return find_job(call, value, strcmp(name, ":ended") == 0);
 	if (strcmp(name, ":vertex") == 0)
 		return find_vertex(call, value);
+	if (strcmp(name, ":subtask") == 0)
+		return find_subtask(call, value);
 	if (strcmp(name, ":checkpoint") == 0)
 		return find_checkpoint(call, value);
 	if (strcmp(name, ":taskmanager") == 0)

@@ -21,11 +21,17 @@
  *   GET   /jobs/JOB, JOB/status JOB/plan JOB/config JOB/exceptions JOB/checkpoints
  *         JOB/checkpoints/config JOB/checkpoints/details/N
  *         JOB/checkpoints/details/N/subtasks/VERTEX
+ *   GET   JOB/metrics JOB/vertices/VERTEX/metrics JOB/vertices/VERTEX/subtasks/N/metrics
+ *         /jobmanager/metrics /taskmanagers/ID/metrics: [{"id"}], with ?get=A,B [{"id", "value"}]
+ *   GET   /jobs/metrics JOB/vertices/VERTEX/subtasks/metrics: all together, with ?get= [{"id",
+ *         "min", "max", "avg", "sum", "skew"}]
+ *   GET   JOB/vertices/VERTEX/backpressure JOB/vertices/VERTEX/watermarks
  *   POST  /jobs/JOB/checkpoints {"checkpointType", "triggerId"} -> 202 {"request-id"}
  *   GET   /jobs/JOB/checkpoints/REQUEST -> {"status": {"id"}, "operation": {..}}
  *   PATCH /jobs/JOB?mode=cancel -> 202
  * Ours (control/cli/run_command.h):
  *   POST  /jobs -> 202 {"jobid"}
+ *   GET   /metrics: all of them as Prometheus reads it; flink_* are Flink's, weir_* our own
  *   GET   /jobs/JOB/summary
  *   GET   /jobs/JOB/numbers: what each subtask last said of itself, and when it read that
  *   POST  /jobs/JOB/stop -> 202

@@ -21,6 +21,7 @@ struct rest_call {
 	struct job_master *job;                     /* :job */
 	const struct ended_job *ended;              /* :ended, with no `job` then */
 	uint32_t place;                             /* :vertex, in topological order */
+	uint32_t subtask;                           /* :subtask, of that vertex */
 	const struct checkpoint_record *checkpoint; /* :checkpoint */
 	struct id128 request_id;                    /* :request */
 	uint32_t member;                            /* :taskmanager */
@@ -111,3 +112,13 @@ void rest_stop_with_savepoint(struct rest_call *call, const json_t *body);
 void rest_post_job(struct rest_call *call);
 void rest_get_summary(struct rest_call *call);
 void rest_get_numbers(struct rest_call *call);
+void rest_get_coordinator_metrics(struct rest_call *call);
+void rest_get_taskmanager_metrics(struct rest_call *call);
+void rest_get_job_metrics(struct rest_call *call);
+void rest_get_jobs_metrics(struct rest_call *call);
+void rest_get_vertex_metrics(struct rest_call *call);
+void rest_get_subtask_metrics(struct rest_call *call);
+void rest_get_subtasks_metrics(struct rest_call *call);
+void rest_get_backpressure(struct rest_call *call);
+void rest_get_watermarks(struct rest_call *call);
+void rest_get_prometheus(struct rest_call *call);

@@ -13,14 +13,25 @@ struct counters {
 	json_t *by_uid, *unparsed;
 };
 
+/* JSON's integers end at 2^63.  A digest is any of 64 bits, so it is text in hex. */
+static json_t *counter_json(const char *name, uint64_t value)
+{
+	bool is_digest = strncmp(name, "digest_", 7) == 0;
+	char text[32];
+
+	if (!is_digest && value <= INT64_MAX)
+		return json_integer((json_int_t)value);
+	snprintf(text, sizeof(text), is_digest ? "0x%016llx" : "%llu", (unsigned long long)value);
+	return json_string(text);
+}
+
 static void add_counter(void *context, const char *uid, const char *name, uint64_t value)
 {
 	struct counters *c = context;
 
 	if (json_object_get(c->by_uid, uid) == NULL)
 		json_object_set_new(c->by_uid, uid, json_object());
-	json_object_set_new(json_object_get(c->by_uid, uid), name,
-			json_integer((json_int_t)value));
+	json_object_set_new(json_object_get(c->by_uid, uid), name, counter_json(name, value));
 	if (strncmp(name, UNPARSED, strlen(UNPARSED)) != 0)
 		return;
 	/* Several operators may count one reason. */

@@ -1,6 +1,7 @@
 """Every command answers while a job runs, in words and as JSON."""
 
 import json
+import urllib.request
 
 from captures import flows_capture
 from harness import DONE, FAILURE, USAGE, expect, expect_equal
@@ -36,6 +37,27 @@ def look_at_checkpoints(w, rest):
     expect("no-such-job" in json.loads(out)["error"], f"the error as JSON: {out}")
 
 
+def look_at_metrics(port):
+    """What Prometheus reads of a job at work."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        lines = [l for l in answer.read().decode().splitlines() if not l.startswith("#")]
+
+    def values(name, part=""):
+        return [float(l.rsplit(" ", 1)[1]) for l in lines
+                if l.startswith(name + "{") and part in l]
+
+    expect(values("flink_jobmanager_job_numberOfCompletedCheckpoints")[0] >= 2, "completed")
+    since = values("weir_jobmanager_job_secondsSinceLastCompletedCheckpoint")
+    expect(len(since) == 1 and 0 <= since[0] < 10, f"since the last one: {since}")
+    read = values("flink_taskmanager_job_task_numRecordsOut", 'task_name="ingest"')
+    expect(len(read) == 1 and read[0] > 0, f"records of the source: {read}")
+    for state in ("Idle", "Busy", "BackPressured"):
+        times = values(f"flink_taskmanager_job_task_accumulate{state}TimeMs")
+        expect_equal(len(times), 3, f"subtasks with a time {state}")
+    aligned = values("flink_taskmanager_job_task_checkpointAlignmentTime", 'task_name="metering"')
+    expect_equal(len(aligned), 2, "subtasks with an alignment")
+
+
 def test(w):
     port = free_port()
     capture = flows_capture(w.path("in.pcap"), 40_000, 600)
@@ -52,6 +74,7 @@ def test(w):
         expect_equal(status, DONE, f"weir {words}: exit status\n{err}")
         expect(out.strip(), f"weir {words} prints something")
     look_at_checkpoints(w, rest)
+    look_at_metrics(port)
     run.interrupt()
     run.wait()
 
