@@ -115,6 +115,21 @@ static void free_slot(struct keyed_state *s, uint64_t slot)
 		memcpy(slot_at(s, slot), &free_key, sizeof(free_key));
 }
 
+/* Touches all of it, so that no page is missing when records come; and each page once, for this is
+ * most of the time that a restore of little state takes. */
+static void clear(struct keyed_state *s, const struct sizes *z)
+{
+	uint8_t *behind = s->slots + z->slots;
+
+	if (!is_fast(s))
+		memset(s->slots, 0, z->slots);
+	for (uint64_t slot = 0; is_fast(s) && slot < s->slot_count; slot++) {
+		memset(slot_at(s, slot), 0, 16);
+		free_slot(s, slot);
+	}
+	memset(behind, 0, (size_t)(s->region + s->region_bytes - behind));
+}
+
 static void lay_out_homes(struct keyed_state *s, uint64_t home_count)
 {
 	const struct keyed_state_config *c = &s->config;
@@ -137,7 +152,7 @@ struct keyed_state *keyed_state_create_at(void *memory, const struct keyed_state
 	CHECK(is_valid(config));
 	CHECK((uintptr_t)memory % KEYED_STATE_ALIGN_BYTES == 0);
 	z = sizes_of(config);
-	memset(memory, 0, head_bytes(&z) + z.region);
+	memset(s, 0, sizeof(*s));
 	s->config = *config;
 	s->slot_bytes = z.slot_bytes;
 	s->value_offset = z.value_offset;
@@ -151,8 +166,7 @@ struct keyed_state *keyed_state_create_at(void *memory, const struct keyed_state
 	s->copied_in = (uint32_t *)(void *)(s->slots + z.slots + z.occupied);
 	s->region = (uint8_t *)memory + head_bytes(&z);
 	s->region_bytes = z.region;
-	for (uint64_t slot = 0; slot < s->slot_count; slot++)
-		free_slot(s, slot);
+	clear(s, &z);
 	return s;
 }
 
