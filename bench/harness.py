@@ -116,15 +116,15 @@ class RawLoop:
 class RunningJob:
     """`weir run` with its coordinator and TaskManager: three real processes."""
 
-    def __init__(self, build, job, directory, settings=(), sets=()):
+    def __init__(self, build, job, directory, settings=(), sets=(), more=()):
         self.directory = directory
         state = os.path.join(directory, "state")
         defines = [f"high-availability.storageDir={state}/ha",
                    f"execution.checkpointing.dir={state}/checkpoints",
                    "rest.bind-port=0", *settings]
-        self.options = [f"-D {d}" for d in settings] + [f"--set {s}" for s in sets]
+        self.options = [*more, *(f"-D {d}" for d in settings), *(f"--set {s}" for s in sets)]
         command = [os.path.join(build, "weir"), "run", os.path.join(ROOT, "control/jobs", job),
-                   "--json"]
+                   "--json", *more]
         for define in defines:
             command += ["-D", define]
         for one in sets:
@@ -163,8 +163,12 @@ class RunningJob:
 
     def ask(self, path="", method="GET"):
         """The coordinator's answer about the job."""
+        return self.ask_root(f"/jobs/{self.job}{path}", method)
+
+    def ask_root(self, path, method="GET"):
+        """The coordinator's answer."""
         try:
-            self.connection.request(method, f"/jobs/{self.job}{path}")
+            self.connection.request(method, path)
             response = self.connection.getresponse()
             body = response.read()
         except (OSError, http.client.HTTPException) as error:

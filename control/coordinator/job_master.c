@@ -337,6 +337,7 @@ void job_check_running(struct job_master *jm)
 	for (uint32_t s = 0; s < jm->subtask_count; s++)
 		if (jm->executions[s].state != EXECUTION_RUNNING)
 			return;
+	log_info("job_master", "job %s: all %u tasks run", jm->spec->name, jm->subtask_count);
 	/* Without an interval there is nothing to schedule. */
 	(void)checkpoint_coordinator_start(jm->checkpoints, job_now());
 	job_pump(jm);

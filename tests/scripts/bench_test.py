@@ -4,13 +4,14 @@
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.dont_write_bytecode = True
 sys.path.insert(0, ROOT)
 
-from bench import harness, keyed_count  # noqa: E402
+from bench import harness, keyed_count, recovery  # noqa: E402
 
 
 class HistoryOf:
@@ -93,6 +94,25 @@ class Bounds(unittest.TestCase):
         self.assertEqual(len(self.breaches(checkpoints={"missed": 1})), 1)
 
 
+class Recovery(unittest.TestCase):
+    def test_a_part_tells_the_checkpoint_that_committed_it(self):
+        self.assertEqual(recovery.part_id("part-sink-0-0000000012.csv"), 12)
+        self.assertEqual(recovery.part_id("part-a-1-x-1-0000000003.csv"), 3)
+        self.assertGreater(recovery.part_id("part-sink-1-final.csv"), 1 << 60)
+
+    def test_only_what_a_log_says_after_the_kill_counts(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(os.path.join(directory, "state/logs"))
+            with open(os.path.join(directory, "state/logs/coordinator.log"), "w",
+                      encoding="utf-8") as log:
+                for second in ("10.001", "11.002"):
+                    log.write(f"2026-01-02 03:04:{second} INFO  [x] m: all 8 tasks run\n")
+            when = recovery.stamp_of("2026-01-02 03:04:10.500 ")
+            stamp, count = recovery.told(directory, "coordinator.log", r"all (\d+) tasks", when)
+            self.assertEqual((round(stamp - when, 3), count), (0.502, "8"))
+            self.assertIsNone(recovery.told(directory, "coordinator.log", r"no (\d+)", when))
+
+
 class Command(unittest.TestCase):
     def run_bench(self, *arguments):
         return subprocess.run([os.path.join(ROOT, "scripts/bench"), *arguments], text=True,
@@ -101,7 +121,7 @@ class Command(unittest.TestCase):
     def test_the_list_names_each_bench_and_what_it_needs(self):
         done = self.run_bench("--list")
         self.assertEqual(done.returncode, 0)
-        for word in ("keyed-count", "flow-metering", "needs: "):
+        for word in ("keyed-count", "flow-metering", "recovery", "needs: "):
             self.assertIn(word, done.stdout)
 
     def test_an_unknown_name_is_refused(self):
