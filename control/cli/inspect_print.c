@@ -83,6 +83,29 @@ static void print_state(const struct metadata_vertex *v, uint32_t index,
 		fprintf(out, "%08x ok, inline\n", h->crc);
 }
 
+static const char *side_name(const struct channel_state_handle *h)
+{
+	return h->side == CHANNEL_STATE_INPUT ? "input" : "output";
+}
+
+/* Data in flight, under the name of its channel: the gate's number, then the channel's. */
+static void print_channel(const struct metadata_vertex *v, uint32_t index,
+		const struct inspect_channel *c, FILE *out)
+{
+	const struct channel_state_handle *h = c->handle;
+	char subtask[16], name[40], bufs[24], bytes[24];
+
+	snprintf(subtask, sizeof(subtask), "%u", index);
+	snprintf(name, sizeof(name), "%s %u.%u", side_name(h), h->gate, h->channel);
+	snprintf(bufs, sizeof(bufs), "%u", h->buf_count);
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, h->bytes);
+	fprintf(out, row_format, v->uid, subtask, "in flight", name, "bufs", bufs, bytes);
+	if (c->problem != NULL)
+		fprintf(out, "DAMAGED: %s\n", c->problem);
+	else
+		fprintf(out, "%08x ok, %s at %" PRIu64 "\n", h->crc, h->file, h->offset);
+}
+
 static void print_remark(const struct metadata_vertex *v, const char *subtask, const char *remark,
 		FILE *out)
 {
@@ -94,6 +117,7 @@ static void print_subtask(const struct metadata_vertex *v, const struct inspect_
 		FILE *out)
 {
 	uint32_t count = s->state != NULL ? s->state->handle_count : 0;
+	uint32_t channel_count = s->state != NULL ? s->state->channel_count : 0;
 	char subtask[16], sum[96];
 
 	snprintf(subtask, sizeof(subtask), "%u", s->entry->index);
@@ -105,6 +129,9 @@ static void print_subtask(const struct metadata_vertex *v, const struct inspect_
 	}
 	for (uint32_t i = 0; i < count; i++)
 		print_state(v, s->entry->index, &s->states[i], out);
+	for (uint32_t i = 0; i < channel_count; i++)
+		print_channel(v, s->entry->index, &s->channels[i], out);
+	count += channel_count;
 	if (count > 1) {
 		snprintf(sum, sizeof(sum), "%" PRIu64, task_state_total_bytes(s->state));
 		fprintf(out, row_format, v->uid, subtask, "", "all", "", "", sum);
@@ -262,15 +289,36 @@ static json_t *operators_json(const struct inspect_subtask *s)
 	return operators;
 }
 
+static json_t *channels_json(const struct inspect_subtask *s)
+{
+	json_t *channels = json_array();
+
+	for (uint32_t i = 0; s->state != NULL && i < s->state->channel_count; i++) {
+		const struct channel_state_handle *h = s->channels[i].handle;
+
+		json_array_append_new(channels, json_pack(
+				"{s:s, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:o}",
+				"side", side_name(h), "gate", (json_int_t)h->gate,
+				"channel", (json_int_t)h->channel,
+				"buffers", (json_int_t)h->buf_count,
+				"bytes", (json_int_t)h->bytes, "file", text_json(h->file),
+				"offset", (json_int_t)h->offset, "crc32c", crc_json(h->crc),
+				"ok", s->channels[i].problem == NULL,
+				"problem", problem_json(s->channels[i].problem)));
+	}
+	return channels;
+}
+
 static json_t *subtask_json(const struct inspect_subtask *s)
 {
 	uint64_t total = s->state != NULL ? task_state_total_bytes(s->state) : 0;
 	uint64_t files = s->state != NULL ? task_state_file_bytes(s->state) : 0;
 
-	return json_pack("{s:I, s:b, s:I, s:I, s:o, s:o}", "index", (json_int_t)s->entry->index,
+	return json_pack("{s:I, s:b, s:I, s:I, s:o, s:o, s:o}",
+			"index", (json_int_t)s->entry->index,
 			"finished", s->entry->is_finished, "bytes", (json_int_t)total,
 			"file_bytes", (json_int_t)files, "problem", problem_json(s->problem),
-			"operators", operators_json(s));
+			"operators", operators_json(s), "channels", channels_json(s));
 }
 
 static json_t *vertices_json(const struct inspect_report *r)

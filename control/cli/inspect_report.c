@@ -31,6 +31,24 @@ static bool look_at_states(struct inspect_report *r, struct inspect_subtask *s)
 	return true;
 }
 
+static bool look_at_channels(struct inspect_report *r, struct inspect_subtask *s)
+{
+	struct channel_state_owner owner = {r->metadata->checkpoint_id, s->state->vertex_uid,
+		s->state->subtask_index};
+	char text[CHANNEL_STATE_READER_TEXT_BYTES];
+
+	s->channels = calloc(s->state->channel_count + 1, sizeof(*s->channels));
+	if (s->channels == NULL)
+		return false;
+	for (uint32_t i = 0; i < s->state->channel_count; i++) {
+		s->channels[i].handle = &s->state->channels[i];
+		if (channel_state_verify(r->directory, s->channels[i].handle, &owner, text) != 0 &&
+				!note(r, &s->channels[i].problem, text))
+			return false;
+	}
+	return true;
+}
+
 static bool look_at_subtask(struct inspect_report *r, const struct metadata_vertex *vertex,
 		struct inspect_subtask *s)
 {
@@ -49,7 +67,7 @@ static bool look_at_subtask(struct inspect_report *r, const struct metadata_vert
 			    s->state->subtask_index != s->entry->index) &&
 			!note(r, &s->problem, "holds the state of another subtask"))
 		return false;
-	return look_at_states(r, s);
+	return look_at_states(r, s) && look_at_channels(r, s);
 }
 
 static bool look_at_vertex(struct inspect_report *r, struct inspect_vertex *v)
@@ -102,6 +120,9 @@ static void free_subtask(struct inspect_subtask *s)
 {
 	for (uint32_t i = 0; s->states != NULL && i < s->state->handle_count; i++)
 		free(s->states[i].problem);
+	for (uint32_t i = 0; s->channels != NULL && i < s->state->channel_count; i++)
+		free(s->channels[i].problem);
+	free(s->channels);
 	free(s->states);
 	free(s->problem);
 	task_state_free(s->state);

@@ -11,6 +11,7 @@
  */
 
 #include "control/metadata/metadata.h"
+#include "dataplane/checkpoint/channel_state_reader.h"
 #include "dataplane/checkpoint/restore.h"
 #include "dataplane/checkpoint/task_state.h"
 
@@ -22,11 +23,17 @@ struct inspect_state {
 	char *problem; /* NULL: its checksum is right */
 };
 
+struct inspect_channel {
+	const struct channel_state_handle *handle;
+	char *problem; /* NULL: all its checksums are right */
+};
+
 struct inspect_subtask {
 	const struct metadata_subtask *entry;
 	struct task_state *state; /* NULL: none, or it cannot be read */
 	char *problem;            /* NULL: none */
 	struct inspect_state *states; /* one for each handle */
+	struct inspect_channel *channels; /* the same for data in flight */
 };
 
 struct inspect_vertex {

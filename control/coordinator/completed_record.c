@@ -103,6 +103,9 @@ int completed_add_files(struct file_list *files, const uint8_t *state, size_t st
 	for (uint32_t i = 0; i < t->handle_count; i++)
 		if (t->handles[i].file != NULL && !is_listed(files, t->handles[i].file))
 			file_list_add(files, t->handles[i].file);
+	for (uint32_t i = 0; i < t->channel_count; i++)
+		if (!is_listed(files, t->channels[i].file))
+			file_list_add(files, t->channels[i].file);
 	task_state_free(t);
 	return 0;
 }

@@ -1,6 +1,7 @@
 #include "control/metadata/checkpoint_verify.h"
 
 #include "control/metadata/metadata.h"
+#include "dataplane/checkpoint/channel_state_reader.h"
 #include "dataplane/checkpoint/restore.h"
 #include "dataplane/checkpoint/task_state.h"
 
@@ -13,6 +14,7 @@ enum { PROBLEM_BYTES = RESTORE_TEXT_BYTES + 256 };
 /* Tells each problem, remembers the first. */
 struct verifier {
 	const char *directory;
+	int64_t checkpoint_id;
 	void (*visit)(void *context, const char *problem);
 	void *context;
 	int status;
@@ -26,6 +28,19 @@ static void tell(struct verifier *v, int status, const char *where, const char *
 	v->visit(v->context, text);
 	if (v->status == 0)
 		v->status = status;
+}
+
+static void verify_channels(struct verifier *v, const struct task_state *t, const char *where)
+{
+	struct channel_state_owner owner = {v->checkpoint_id, t->vertex_uid, t->subtask_index};
+	char text[CHANNEL_STATE_READER_TEXT_BYTES];
+
+	for (uint32_t i = 0; i < t->channel_count; i++) {
+		int rc = channel_state_verify(v->directory, &t->channels[i], &owner, text);
+
+		if (rc != 0)
+			tell(v, rc, where, text);
+	}
 }
 
 static void verify_subtask(struct verifier *v, const struct metadata_vertex *vertex,
@@ -50,6 +65,7 @@ static void verify_subtask(struct verifier *v, const struct metadata_vertex *ver
 		if (rc != 0)
 			tell(v, rc, where, text);
 	}
+	verify_channels(v, t, where);
 	task_state_free(t);
 }
 
@@ -57,7 +73,7 @@ int checkpoint_verify(const char *path, void (*visit)(void *context, const char 
 		void *context)
 {
 	char directory[METADATA_PATH_BYTES], text[METADATA_TEXT_BYTES];
-	struct verifier v = {directory, visit, context, 0};
+	struct verifier v = {.directory = directory, .visit = visit, .context = context};
 	struct metadata *m;
 	int rc = metadata_read(&m, path, directory, text);
 
@@ -65,6 +81,7 @@ int checkpoint_verify(const char *path, void (*visit)(void *context, const char 
 		tell(&v, rc, "", text);
 		return rc;
 	}
+	v.checkpoint_id = m->checkpoint_id;
 	for (uint32_t i = 0; i < m->vertex_count; i++) {
 		const struct metadata_vertex *vertex = &m->vertices[i];
 

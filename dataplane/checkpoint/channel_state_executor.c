@@ -162,7 +162,8 @@ static void fail_by_abort(struct channel_state_executor *e, const struct channel
 	r->status = -ECANCELED;
 	r->reason = DECLINE_SHARED_STREAM;
 	snprintf(r->text, sizeof(r->text),
-			"%s subtask %u shares its channel-state file and gave up: %.1024s", by->vertex_uid, by->subtask_index, e->aborted_text);
+			"%s subtask %u shares its channel-state file and gave up: %.1024s",
+			by->vertex_uid, by->subtask_index, e->aborted_text);
 }
 
 static struct writer_result *open_result(

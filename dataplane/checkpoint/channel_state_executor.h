@@ -17,9 +17,9 @@
  *
  * A disk that hangs: a write that was issued cannot be taken back.  So of each channel only
  * `issued_in_max` + `issued_out_max` buffers are with the disk at a time; the others wait.  When
- * the disk has not answered for `patience_ns`, those that wait are copied into the staging memory, and
- * when that is full the checkpoint fails: no channel is ever without credit for longer.  While the
- * disk still does not answer, new checkpoints fail at once.
+ * the disk has not answered for `patience_ns`, those that wait are copied into the staging memory,
+ * and when that is full the checkpoint fails: no channel is ever without credit for longer.  While
+ * the disk still does not answer, new checkpoints fail at once.
  */
 
 #include "dataplane/base/ids.h"

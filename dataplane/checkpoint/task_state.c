@@ -1,6 +1,6 @@
 /*
- * Encoding builds the message in one bounded piece of stack, so that a worker may do it; decoding
- * keeps the unpacked message and lets the handles point into it.
+ * Encoding builds the message in one bounded piece of stack, but for channels, of which there may
+ * be thousands; decoding keeps the unpacked message and lets the handles point into it.
  */
 
 #include "dataplane/checkpoint/task_state.h"
@@ -22,6 +22,8 @@ uint64_t task_state_total_bytes(const struct task_state *t)
 
 	for (uint32_t i = 0; i < t->handle_count; i++)
 		sum += t->handles[i].size;
+	for (uint32_t i = 0; i < t->channel_count; i++)
+		sum += t->channels[i].bytes;
 	return sum;
 }
 
@@ -31,6 +33,8 @@ uint64_t task_state_file_bytes(const struct task_state *t)
 
 	for (uint32_t i = 0; i < t->handle_count; i++)
 		sum += t->handles[i].file != NULL ? t->handles[i].size : 0;
+	for (uint32_t i = 0; i < t->channel_count; i++)
+		sum += t->channels[i].bytes;
 	return sum;
 }
 
@@ -43,6 +47,13 @@ struct builder {
 	Weir__StateHandle states[TASK_STATE_HANDLES_MAX];
 	Weir__StateHandle *state_list[TASK_STATE_HANDLES_MAX];
 	Weir__StateFile files[TASK_STATE_HANDLES_MAX];
+	struct channel_row *channels; /* malloc'ed, or NULL: none */
+	Weir__ChannelStateHandle **channel_list;
+};
+
+struct channel_row {
+	Weir__ChannelStateHandle handle;
+	Weir__StateFile file;
 };
 
 /* The message only reads what it points to, but has no const. */
@@ -78,6 +89,45 @@ static void build_handle(struct builder *b, uint32_t index, const struct state_h
 	}
 }
 
+/* Inputs stand first, so each side is one run of the list. */
+static void build_channels(struct builder *b, const struct task_state *t)
+{
+	b->channels = NULL;
+	b->channel_list = NULL;
+	if (t->channel_count == 0)
+		return;
+	b->channels = calloc(t->channel_count, sizeof(*b->channels));
+	b->channel_list = calloc(t->channel_count, sizeof(*b->channel_list));
+	CHECK(b->channels != NULL && b->channel_list != NULL);
+	for (uint32_t i = 0; i < t->channel_count; i++) {
+		const struct channel_state_handle *h = &t->channels[i];
+		struct channel_row *row = &b->channels[i];
+
+		weir__channel_state_handle__init(&row->handle);
+		weir__state_file__init(&row->file);
+		row->file.name = text_of(h->file);
+		row->file.offset = h->offset;
+		row->handle.gate = h->gate;
+		row->handle.channel = h->channel;
+		row->handle.size = h->bytes;
+		row->handle.crc32c = h->crc;
+		row->handle.buffers = h->buf_count;
+		row->handle.file = &row->file;
+		b->channel_list[i] = &row->handle;
+		if (h->side == CHANNEL_STATE_INPUT)
+			b->task.n_input_channels++;
+	}
+	b->task.n_output_channels = t->channel_count - b->task.n_input_channels;
+	b->task.input_channels = b->channel_list;
+	b->task.output_channels = b->channel_list + b->task.n_input_channels;
+}
+
+static void free_channels(struct builder *b)
+{
+	free(b->channels);
+	free(b->channel_list);
+}
+
 static void build(struct builder *b, const struct task_state *t)
 {
 	Weir__OperatorState *op = NULL;
@@ -102,6 +152,7 @@ static void build(struct builder *b, const struct task_state *t)
 		build_handle(b, i, &t->handles[i]);
 		op->n_states++;
 	}
+	build_channels(b, t);
 }
 
 size_t task_state_encoded_bytes(const struct task_state *t)
@@ -109,7 +160,9 @@ size_t task_state_encoded_bytes(const struct task_state *t)
 	struct builder b;
 
 	build(&b, t);
-	return weir__task_state__get_packed_size(&b.task);
+	size_t bytes = weir__task_state__get_packed_size(&b.task);
+	free_channels(&b);
+	return bytes;
 }
 
 void task_state_encode(const struct task_state *t, uint8_t *room)
@@ -118,6 +171,7 @@ void task_state_encode(const struct task_state *t, uint8_t *room)
 
 	build(&b, t);
 	weir__task_state__pack(&b.task, room);
+	free_channels(&b);
 }
 
 /* ---- decode ---------------------------------------------------------------------------------- */
@@ -125,6 +179,7 @@ void task_state_encode(const struct task_state *t, uint8_t *room)
 struct decoded {
 	struct task_state state; /* the first member: what the caller holds */
 	Weir__TaskState *message;
+	struct channel_state_handle *channels;
 	struct state_handle handles[];
 };
 
@@ -294,6 +349,83 @@ static int take_operators(struct decoded *d, char *text)
 	return 0;
 }
 
+static int check_channel(const Weir__ChannelStateHandle *m, const struct channel_state_handle *h,
+		const struct channel_state_handle *before, char *text)
+{
+	const char *side = h->side == CHANNEL_STATE_INPUT ? "input" : "output";
+	uint64_t end;
+
+	if (m->gate >= (h->side == CHANNEL_STATE_INPUT ? (uint32_t)GATES_PER_TASK_MAX
+						       : (uint32_t)OUTPUTS_PER_TASK_MAX) ||
+			m->channel >= CHANNELS_PER_GATE_MAX)
+		return refuse(text, "channel state: %s channel %u of gate %u", side, m->channel,
+				m->gate);
+	if (before != NULL && before->side == h->side &&
+			(before->gate > h->gate || (before->gate == h->gate &&
+					before->channel >= h->channel)))
+		return refuse(text, "channel state: %s channel %u of gate %u is there twice or out "
+				"of order", side, m->channel, m->gate);
+	if (m->file == NULL || !is_file_name(m->file->name))
+		return refuse(text, "channel state: %s channel %u of gate %u has no file", side,
+				m->channel, m->gate);
+	if (m->buffers == 0 || m->buffers > CHANNEL_STATE_CHUNKS_MAX ||
+			__builtin_add_overflow(m->file->offset,
+					channel_state_section_bytes(m->buffers), &end) ||
+			end > INT64_MAX || m->size > INT64_MAX)
+		return refuse(text, "channel state: %u buffers with %llu bytes at %llu of %s",
+				m->buffers, (unsigned long long)m->size,
+				(unsigned long long)m->file->offset, m->file->name);
+	return 0;
+}
+
+static int take_channels(struct decoded *d, enum channel_state_side side, char *text)
+{
+	const Weir__TaskState *m = d->message;
+	bool is_input = side == CHANNEL_STATE_INPUT;
+	size_t count = is_input ? m->n_input_channels : m->n_output_channels;
+
+	for (size_t i = 0; i < count; i++) {
+		const Weir__ChannelStateHandle *from =
+				is_input ? m->input_channels[i] : m->output_channels[i];
+		struct channel_state_handle *h = &d->channels[d->state.channel_count];
+
+		*h = (struct channel_state_handle){
+			.side = side,
+			.gate = from->gate,
+			.channel = from->channel,
+			.bytes = from->size,
+			.buf_count = from->buffers,
+			.crc = from->crc32c,
+		};
+		int rc = check_channel(from, h, d->state.channel_count > 0 ? h - 1 : NULL, text);
+		if (rc != 0)
+			return rc;
+		h->file = from->file->name;
+		h->offset = from->file->offset;
+		d->state.channel_count++;
+	}
+	return 0;
+}
+
+static int take_all_channels(struct decoded *d, char *text)
+{
+	size_t count = d->message->n_input_channels + d->message->n_output_channels;
+
+	if (count == 0)
+		return 0;
+	if (count > TASK_STATE_CHANNELS_MAX)
+		return refuse(text, "task state of %s: %zu channels", d->message->vertex_uid,
+				count);
+	d->channels = calloc(count, sizeof(d->channels[0]));
+	if (d->channels == NULL) {
+		snprintf(text, TASK_STATE_TEXT_BYTES, "task state: out of memory");
+		return -ENOMEM;
+	}
+	d->state.channels = d->channels;
+	int rc = take_channels(d, CHANNEL_STATE_INPUT, text);
+	return rc != 0 ? rc : take_channels(d, CHANNEL_STATE_OUTPUT, text);
+}
+
 int task_state_decode(struct task_state **out, const uint8_t *bytes, size_t size,
 		char text[TASK_STATE_TEXT_BYTES])
 {
@@ -321,6 +453,8 @@ int task_state_decode(struct task_state **out, const uint8_t *bytes, size_t size
 	}
 	d->message = message;
 	rc = take_operators(d, text);
+	if (rc == 0)
+		rc = take_all_channels(d, text);
 	if (rc != 0) {
 		task_state_free(&d->state);
 		return rc;
@@ -336,5 +470,6 @@ void task_state_free(struct task_state *t)
 	if (t == NULL)
 		return;
 	weir__task_state__free_unpacked(d->message, NULL);
+	free(d->channels);
 	free(d);
 }

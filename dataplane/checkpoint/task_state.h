@@ -6,12 +6,14 @@
  *
  * Place    checkpoint.  Its encoded form is the message TaskState of state.proto.
  * Thread   plain data.
- * Memory   encode allocates nothing; decode makes one object that owns all it points to.
+ * Memory   encode allocates while it runs when there are channels; decode makes one object that
+ *          owns all it points to.
  * Errors   decode reads foreign bytes: -EBADMSG with one line, -ENOMEM.
  */
 
 #include "dataplane/base/key_group.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/checkpoint/channel_state_format.h"
 #include "dataplane/operator/operator.h"
 
 #include <stdbool.h>
@@ -21,6 +23,8 @@
 enum {
 	/* Those of the operators, their counters, and a few of the task itself. */
 	TASK_STATE_HANDLES_MAX = CHAIN_OPERATORS_MAX * (STATES_PER_OPERATOR_MAX + 1) + 16,
+	TASK_STATE_CHANNELS_MAX =
+			(GATES_PER_TASK_MAX + OUTPUTS_PER_TASK_MAX) * CHANNELS_PER_GATE_MAX,
 	TASK_STATE_NAME_BYTES_MAX = 256, /* of a state or file, with the zero */
 	TASK_STATE_TEXT_BYTES = 512,
 };
@@ -46,6 +50,8 @@ struct task_state {
 	struct key_group_range groups; /* of this subtask */
 	uint32_t handle_count;
 	const struct state_handle *handles; /* those of one uid stand together */
+	uint32_t channel_count; /* with data in flight: of an unaligned checkpoint */
+	const struct channel_state_handle *channels; /* inputs first, then by gate and channel */
 };
 
 /* Bytes of all states, and those of them that are in files. */

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void channel_world_init(struct channel_world *w, struct store *inner, const char *directory)
 {
@@ -65,7 +66,9 @@ struct buf *channel_world_buf(struct channel_world *w, uint32_t size, uint8_t se
 void channel_world_step(struct channel_world *w, uint32_t turns)
 {
 	for (uint32_t i = 0; i < turns; i++) {
-		w->now_ns += 1000000;
+		w->now_ns += w->is_real ? 100000 : 1000000;
+		if (w->is_real)
+			usleep(100);
 		(void)channel_state_writer_step(w->writers[0], w->now_ns);
 	}
 }

@@ -22,6 +22,7 @@ struct channel_world {
 	void *memory;
 	struct channel_state_writer *writers[2];
 	uint64_t now_ns;
+	bool is_real; /* the inner store needs time of its own: a turn takes a bit of it */
 };
 
 enum { CHANNEL_WORLD_BUF_BYTES = 8192, CHANNEL_WORLD_BUFS = 64 };

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char directory[64], file[128], output[128];
+static char directory[64], file[128], in_flight[128], output[128];
 static uint8_t bytes[8192];
 static char *printed;
 
@@ -40,8 +40,31 @@ static int run(const char *path, bool json)
 	return code;
 }
 
+/* A file with 100 bytes in flight in one input channel of subtask 0 of "count". */
+static void write_in_flight(struct channel_state_handle *h)
+{
+	static uint8_t room[8192 + 144];
+	struct channel_state_header header = {17, 8192, 144, 1};
+	struct channel_state_section section = {.checkpoint_id = 17, .vertex_uid = "count",
+		.channel = 3, .bytes = 100, .chunk_count = 1};
+	struct channel_state_chunk chunk = {4096, 100, 0, 7, crc32c(0, bytes, 100)};
+	int fd = open(in_flight, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	channel_state_encode_header(room, &header);
+	memcpy(room + 4096, bytes, 100);
+	channel_state_encode_section(room + 8192, &section);
+	channel_state_encode_chunk(room + 8192 + CHANNEL_STATE_SECTION_BYTES, &chunk);
+	*h = (struct channel_state_handle){.channel = 3, .file = "channels-00c0ffee",
+		.offset = 8192, .bytes = 100, .buf_count = 1,
+		.crc = channel_state_seal_section(room + 8192, 1)};
+	cr_assert_eq(write(fd, room, sizeof(room)), (ssize_t)sizeof(room));
+	close(fd);
+}
+
 static void write_checkpoint(void)
 {
+	struct channel_state_handle channel;
+
 	struct state_handle handles[3] = {
 		{.uid = "parse", .name = "position", .kind = WEIR_STATE_VALUE, .value_bytes = 8,
 			.item_count = 1, .bytes = bytes, .size = 8, .crc = crc32c(0, bytes, 8)},
@@ -53,9 +76,10 @@ static void write_checkpoint(void)
 			.size = 4000, .crc = crc32c(0, bytes + 4096, 4000)},
 	};
 	struct task_state t = {.vertex_uid = "count", .subtask_index = 0, .parallelism = 2,
-		.group_count = 128, .groups = {0, 63}, .handle_count = 3, .handles = handles};
+		.group_count = 128, .groups = {0, 63}, .handle_count = 3, .handles = handles,
+		.channel_count = 1, .channels = &channel};
 	static uint8_t state[1024];
-	struct metadata_subtask subtasks[2] = {{0, false, {state, task_state_encoded_bytes(&t)}},
+	struct metadata_subtask subtasks[2] = {{0, false, {state, 0}},
 		{1, true, {NULL, 0}}};
 	struct metadata_vertex vertices[2] = {{"count", 2, 128, false, 2, subtasks},
 		{"over", 1, 128, true, 0, NULL}};
@@ -68,6 +92,8 @@ static void write_checkpoint(void)
 	uint64_t size;
 	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
+	write_in_flight(&channel);
+	subtasks[0].state.size = task_state_encoded_bytes(&t);
 	task_state_encode(&t, state);
 	/* Behind the state there are zeros up to the alignment of the store. */
 	cr_assert_eq(write(fd, bytes, 4096 + 4000), 4096 + 4000);
@@ -80,6 +106,7 @@ static void begin(void)
 {
 	make_test_directory(directory);
 	snprintf(file, sizeof(file), "%s/count-0-00c0ffee", directory);
+	snprintf(in_flight, sizeof(in_flight), "%s/channels-00c0ffee", directory);
 	snprintf(output, sizeof(output), "%s.out", directory);
 	for (uint32_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 13 + i / 256);
@@ -106,7 +133,9 @@ Test(inspect, shows_what_is_in_a_whole_checkpoint)
 	says("checkpoint 17 of job flow?[2J (ab000000000000000000000000000000)");
 	says("triggered  2023-11-14 22:13:20.000 UTC");
 	says("42 ms later");
-	says("4024 bytes, 4000 of them in files");
+	says("4124 bytes, 4100 of them in files");
+	says("in flight        input 0.3            bufs             1            100");
+	says("ok, channels-00c0ffee at 8192");
 	says("count-0-00c0ffee at 4096");
 	says("ok, inline");
 	says("finished");
@@ -127,7 +156,7 @@ Test(inspect, is_read_by_programs_as_json)
 	vertex = json_array_get(json_object_get(json, "vertices"), 0);
 	cr_assert_eq(json_array_size(json_object_get(vertex, "subtasks")), 2);
 	subtask = json_array_get(json_object_get(vertex, "subtasks"), 0);
-	cr_assert_eq(json_integer_value(json_object_get(subtask, "bytes")), 4024);
+	cr_assert_eq(json_integer_value(json_object_get(subtask, "bytes")), 4124);
 	cr_assert_eq(json_array_size(json_object_get(subtask, "operators")), 2);
 	operator = json_array_get(json_object_get(subtask, "operators"), 1);
 	cr_assert_str_eq(json_string_value(json_object_get(operator, "uid")), "count");
@@ -135,7 +164,24 @@ Test(inspect, is_read_by_programs_as_json)
 	state = json_array_get(json_object_get(operator, "states"), 1);
 	cr_assert_str_eq(json_string_value(json_object_get(state, "file")), "count-0-00c0ffee");
 	cr_assert(json_is_true(json_object_get(state, "ok")));
+	json_t *channel = json_array_get(json_object_get(subtask, "channels"), 0);
+	cr_assert_str_eq(json_string_value(json_object_get(channel, "side")), "input");
+	cr_assert_eq(json_integer_value(json_object_get(channel, "channel")), 3);
+	cr_assert_eq(json_integer_value(json_object_get(channel, "bytes")), 100);
+	cr_assert(json_is_true(json_object_get(channel, "ok")));
 	json_decref(json);
+}
+
+Test(inspect, names_damage_of_what_was_in_flight)
+{
+	uint8_t byte = 0x55;
+	int fd = open(in_flight, O_RDWR);
+
+	cr_assert_eq(pwrite(fd, &byte, 1, 4150), 1);
+	close(fd);
+	cr_assert_eq(run(directory, false), WEIR_EXIT_RESTORE_REFUSED);
+	says("channels-00c0ffee: offset 4096: the checksum of 100 bytes in flight is");
+	says("DAMAGED: 1 problems; this checkpoint will not be restored");
 }
 
 Test(inspect, names_what_is_damaged)

@@ -15,6 +15,7 @@
 static const uint8_t position[16] = "sixteen bytes!!";
 
 static struct state_handle handles[4];
+static struct channel_state_handle channels[3];
 
 static struct task_state sample(void)
 {
@@ -30,8 +31,19 @@ static struct task_state sample(void)
 	handles[3] = (struct state_handle){.uid = "count", .name = "open",
 		.kind = WEIR_STATE_LIST, .value_bytes = 8, .version = 1, .item_count = 2,
 		.bytes = position, .size = 16, .crc = crc32c(0, position, 16)};
+	channels[0] = (struct channel_state_handle){.side = CHANNEL_STATE_INPUT, .gate = 0,
+		.channel = 2, .file = "channels-00c0ffee", .offset = 65536, .bytes = 40000,
+		.buf_count = 3, .crc = 0xfeedface};
+	channels[1] = channels[0];
+	channels[1].gate = 1;
+	channels[1].channel = 0;
+	channels[1].offset = 65744;
+	channels[2] = channels[1];
+	channels[2].side = CHANNEL_STATE_OUTPUT;
+	channels[2].gate = 0;
 	return (struct task_state){.vertex_uid = "count", .subtask_index = 1, .parallelism = 4,
-		.group_count = 128, .groups = {32, 63}, .handle_count = 4, .handles = handles};
+		.group_count = 128, .groups = {32, 63}, .handle_count = 4, .handles = handles,
+		.channel_count = 3, .channels = channels};
 }
 
 static uint8_t *encode(const struct task_state *t, size_t *size)
@@ -78,6 +90,19 @@ static void compare(const struct state_handle *a, const struct state_handle *b)
 		cr_assert_eq(memcmp(a->bytes, b->bytes, a->size), 0);
 }
 
+static void compare_channel(
+		const struct channel_state_handle *a, const struct channel_state_handle *b)
+{
+	cr_assert_eq(a->side, b->side);
+	cr_assert_eq(a->gate, b->gate);
+	cr_assert_eq(a->channel, b->channel);
+	cr_assert_eq(a->offset, b->offset);
+	cr_assert_eq(a->bytes, b->bytes);
+	cr_assert_eq(a->buf_count, b->buf_count);
+	cr_assert_eq(a->crc, b->crc);
+	cr_assert_str_eq(a->file, b->file);
+}
+
 Test(task_state, comes_back_as_it_was)
 {
 	char text[TASK_STATE_TEXT_BYTES];
@@ -97,8 +122,11 @@ Test(task_state, comes_back_as_it_was)
 	cr_assert_eq(back->handle_count, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		compare(&back->handles[i], &handles[i]);
-	cr_assert_eq(task_state_total_bytes(back), 16 + 16128 + 16);
-	cr_assert_eq(task_state_file_bytes(back), 16128);
+	cr_assert_eq(back->channel_count, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		compare_channel(&back->channels[i], &channels[i]);
+	cr_assert_eq(task_state_total_bytes(back), 16 + 16128 + 16 + 3 * 40000);
+	cr_assert_eq(task_state_file_bytes(back), 16128 + 3 * 40000);
 	task_state_free(back);
 	task_state_free(NULL);
 }
@@ -111,6 +139,7 @@ Test(task_state, of_a_task_without_state_is_a_few_bytes)
 	uint8_t *bytes;
 
 	t.handle_count = 0;
+	t.channel_count = 0;
 	bytes = encode(&t, &size);
 	cr_assert_lt(size, 40);
 	cr_assert_eq(task_state_decode(&back, bytes, size, text), 0);
@@ -180,6 +209,30 @@ Test(task_state, refuses_any_field_that_cannot_be)
 	WRONG(handles[2].offset = UINT64_MAX - 100, "count.counts: 16128 bytes at");
 	WRONG(handles[3].item_count = 3, "count.open: 16 bytes for 3 items");
 	WRONG(handles[3].name = "counts", "count.counts: there twice");
+}
+
+/* RE-16. */
+Test(task_state, refuses_channels_that_cannot_be)
+{
+	struct task_state t = sample();
+
+	channels[1] = channels[0];
+	refused(&t, "there twice or out of order");
+	t = sample();
+	channels[0].channel = CHANNELS_PER_GATE_MAX;
+	refused(&t, "input channel 1024 of gate 0");
+	t = sample();
+	channels[2].gate = OUTPUTS_PER_TASK_MAX;
+	refused(&t, "output channel 0 of gate 8");
+	t = sample();
+	channels[0].file = "../channels";
+	refused(&t, "has no file");
+	t = sample();
+	channels[0].buf_count = 0;
+	refused(&t, "0 buffers");
+	t = sample();
+	channels[0].offset = UINT64_MAX;
+	refused(&t, "3 buffers with");
 }
 
 Test(task_state, refuses_a_state_without_a_place)
