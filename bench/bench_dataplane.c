@@ -1,11 +1,13 @@
 /*
  * bench_dataplane: the keyed-count job on the door of the data plane, without coordinator and TCP:
- * records a second, and what checkpoints in the same process cost.
+ * records a second, and what checkpoints in the same process cost: phases of half a second with
+ * and without them take turns, and each neighbouring pair gives one figure of the loss.
  *
  * usage: bench_dataplane KEYS SECONDS INTERVAL_MS (0: no checkpoints) DIRECTORY
  */
 
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +26,13 @@
 
 enum { WORKERS = 2, BUFFERS = 128, STATE_BYTES = 512 << 20, TASKS = 4, VALUES_MAX = 16 };
 
+#define PHASE_NS UINT64_C(500000000)
+
 struct bench {
 	struct taskmanager *tm;
 	const char *directory;
 	int64_t checkpoint_id;   /* the one under way, 0: none */
+	int64_t last_id;
 	uint32_t acks_missing;
 	uint64_t triggered_ns;
 	uint64_t completed, declined, took_ns, bytes;
@@ -148,34 +153,60 @@ static uint64_t counted(struct bench *b)
 	return sum;
 }
 
-static void run(struct bench *b, uint64_t length_ns, uint64_t interval_ns)
+/* Records counted a second in one phase; with an interval, with checkpoints. */
+static double phase(struct bench *b, uint64_t length_ns, uint64_t interval_ns)
 {
-	uint64_t begin_ns = clock_monotonic_ns(), next_ns = begin_ns + interval_ns;
-	uint64_t before = counted(b), now_ns = begin_ns;
-	int64_t id = 0;
+	uint64_t begin_ns = clock_monotonic_ns(), next_ns = begin_ns, now_ns = begin_ns;
+	uint64_t before = counted(b);
 
 	while (now_ns - begin_ns < length_ns) {
+		uint64_t end_ns = begin_ns + length_ns;
 		struct pollfd fd = {.fd = taskmanager_report_fd(b->tm), .events = POLLIN};
-		uint64_t until_ns = interval_ns > 0 && next_ns > now_ns ? next_ns - now_ns : 0;
+		uint64_t until_ns = interval_ns > 0 && next_ns < end_ns ? next_ns : end_ns;
 		uint64_t count;
 
-		(void)poll(&fd, 1, interval_ns > 0 ? (int)(until_ns / 1000000) : 100);
+		uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+		struct timespec wait = {.tv_nsec = (long)(wait_ns % 1000000000)};
+
+		(void)ppoll(&fd, 1, &wait, NULL);
 		if (fd.revents != 0)
 			CHECK(read(fd.fd, &count, sizeof(count)) > 0);
 		take_reports(b);
 		now_ns = clock_monotonic_ns();
 		if (interval_ns > 0 && now_ns >= next_ns && b->checkpoint_id == 0) {
-			trigger(b, ++id, now_ns);
+			trigger(b, ++b->last_id, now_ns);
 			next_ns += interval_ns;
 		}
 	}
-	uint64_t records = counted(b) - before;
-	printf("%.1f M records/s", (double)records * 1e3 / (double)(now_ns - begin_ns));
-	if (b->completed > 0)
-		printf(", %" PRIu64 " checkpoints, %.2f ms each, %.1f MiB each",
-				b->completed, (double)b->took_ns / 1e6 / (double)b->completed,
-				(double)b->bytes / 1048576.0 / (double)b->completed);
-	printf(", %" PRIu64 " declined\n", b->declined);
+	return (double)(counted(b) - before) * 1e9 / (double)(now_ns - begin_ns);
+}
+
+static void run(struct bench *b, uint64_t length_ns, uint64_t interval_ns)
+{
+	uint32_t pairs = (uint32_t)(length_ns / (2 * PHASE_NS));
+	double loss_sum = 0, square_sum = 0, off_sum = 0;
+
+	if (interval_ns == 0 || pairs < 2) {
+		printf("%.1f M records/s\n", phase(b, length_ns, interval_ns) / 1e6);
+		return;
+	}
+	for (uint32_t i = 0; i < pairs; i++) {
+		double off = phase(b, PHASE_NS, 0), on = phase(b, PHASE_NS, interval_ns);
+		double loss = 100 * (1 - on / off);
+
+		off_sum += off;
+		loss_sum += loss;
+		square_sum += loss * loss;
+	}
+	double mean = loss_sum / pairs;
+	double deviation = sqrt((square_sum - pairs * mean * mean) / (pairs - 1));
+
+	printf("%.1f M records/s without; %" PRIu64 " checkpoints, %" PRIu64 " declined, "
+	       "%.2f ms and %.1f MiB each; loss %.2f %% +- %.2f\n",
+			off_sum / pairs / 1e6, b->completed, b->declined,
+			(double)b->took_ns / 1e6 / (double)b->completed,
+			(double)b->bytes / 1048576.0 / (double)b->completed, mean,
+			1.96 * deviation / sqrt(pairs));
 }
 
 int main(int argc, char **argv)
