@@ -12,7 +12,7 @@
 #include <errno.h>
 
 enum {
-	GROUP_COUNT = 64, /* keys between asking for memory and touching it */
+	GROUP_COUNT = KEYED_STATE_GROUP_COUNT,
 	TAIL_SLOTS_MAX = 4096,
 	LINE_SLOTS = 4,   /* of the fast layout: 8-byte key, value of at most 8 bytes */
 };
@@ -68,7 +68,8 @@ static struct sizes sizes_of(const struct keyed_state_config *c)
 
 	z.value_offset = (uint32_t)round_up(c->key_bytes, 8);
 	z.slot_bytes = (uint32_t)round_up(z.value_offset + c->value_bytes, 8);
-	z.home_count = round_up(2 * c->entry_count_max, KEYED_STATE_BLOCK_SLOTS);
+	z.home_count = round_up(c->entry_count_max + c->entry_count_max / 2,
+			KEYED_STATE_BLOCK_SLOTS);
 	z.slot_count = z.home_count + round_up(tail, KEYED_STATE_BLOCK_SLOTS);
 
 	uint64_t blocks = z.slot_count / KEYED_STATE_BLOCK_SLOTS;
@@ -344,6 +345,8 @@ static always_inline bool put_group_fast(struct keyed_state *s, const uint8_t *k
 
 	if (!find_lines(s, keys, stride, count, home))
 		return fail(s, -EDOM);
+	if (is_copying)
+		keyed_state_copy_blocks_of(s, home, count);
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *key = keys + (size_t)i * stride;
 		uint8_t *line = slots + home[i] * 16;
@@ -353,10 +356,10 @@ static always_inline bool put_group_fast(struct keyed_state *s, const uint8_t *k
 		if (__builtin_expect(hits == 0, 0)) {
 			line += LINE_BYTES;
 			hits = find_in_line(line, load64(key));
+			if (is_copying && hits != 0)
+				touch(s, (uint64_t)(line - slots) / 16);
 		}
 		if (__builtin_expect(hits != 0 && load64(key) != FREE_KEY, 1)) {
-			if (is_copying)
-				touch(s, (uint64_t)(line - slots) / 16);
 			values[i] = line + (uint32_t)__builtin_ctz(hits) * 16 + 8;
 		} else if (!put_one(s, key, home[i], &values[i])) {
 			return false;

@@ -31,7 +31,7 @@ enum {
 	KEYED_STATE_VALUE_BYTES_MAX = 65536,
 	KEYED_STATE_BATCH_MAX = 512,       /* keys in one put or get */
 	KEYED_STATE_BLOCK_SLOTS = 64,      /* the unit a snapshot copies */
-	KEYED_STATE_PIECE_BYTES = 262144,  /* the unit a snapshot hands out */
+	KEYED_STATE_PIECE_BYTES = 1 << 20,  /* the unit a snapshot hands out */
 };
 
 struct keyed_state;

@@ -43,8 +43,14 @@ struct keyed_state {
 	uint64_t region_bytes;
 };
 
+/* Keys between asking for memory and touching it. */
+enum { KEYED_STATE_GROUP_COUNT = 64 };
+
 /* Copies one block that the present snapshot lacks. */
 void keyed_state_copy_block(struct keyed_state *s, uint64_t block);
+
+/* The same for those of the blocks of up to KEYED_STATE_GROUP_COUNT slots that it lacks. */
+void keyed_state_copy_blocks_of(struct keyed_state *s, const uint64_t *slots, uint32_t count);
 
 static inline uint8_t *slot_at(const struct keyed_state *s, uint64_t slot)
 {

@@ -10,6 +10,9 @@
 /* To see that a block has been copied costs that much less than to copy it. */
 enum { LOOKS_PER_COPY = 64 };
 
+/* Blocks whose memory is asked for before they are copied: the copy waits for nothing else. */
+enum { BLOCKS_AHEAD = 4 };
+
 bool keyed_state_snapshot_begin(struct keyed_state *s)
 {
 	if (s->phase == SNAPSHOT_ABORTED && s->piece_count == 0)
@@ -27,11 +30,64 @@ bool keyed_state_snapshot_begin(struct keyed_state *s)
 	return true;
 }
 
+/* Slots of 16 bytes that are all entry. */
+static uint8_t *copy_slots(uint8_t *at, const uint8_t *slots, uint64_t bits)
+{
+	for (; bits != 0; bits &= bits - 1) {
+		memcpy(at, slots + (uint32_t)__builtin_ctzll(bits) * 16, 16);
+		at += 16;
+	}
+	return at;
+}
+
+static uint8_t *copy_entries(
+		const struct keyed_state *s, uint8_t *at, uint64_t block, uint64_t bits)
+{
+	uint32_t key_bytes = s->config.key_bytes, value_bytes = s->config.value_bytes;
+
+	for (; bits != 0; bits &= bits - 1) {
+		const uint8_t *slot = slot_at(s,
+				block * KEYED_STATE_BLOCK_SLOTS + (uint32_t)__builtin_ctzll(bits));
+
+		memcpy(at, slot, key_bytes);
+		memcpy(at + key_bytes, slot + s->value_offset, value_bytes);
+		at += s->entry_bytes;
+	}
+	return at;
+}
+
+static inline void prefetch_block(const struct keyed_state *s, uint64_t block)
+{
+	const uint8_t *slots = slot_at(s, block * KEYED_STATE_BLOCK_SLOTS);
+
+	for (uint32_t i = 0; i < KEYED_STATE_BLOCK_SLOTS * s->slot_bytes; i += LINE_BYTES)
+		__builtin_prefetch(slots + i, 0, 3);
+}
+
+void keyed_state_copy_blocks_of(struct keyed_state *s, const uint64_t *slots, uint32_t count)
+{
+	uint64_t blocks[KEYED_STATE_GROUP_COUNT];
+	uint32_t missing = 0;
+
+	CHECK(count <= KEYED_STATE_GROUP_COUNT);
+	for (uint32_t i = 0; i < count; i++) {
+		blocks[missing] = slots[i] / KEYED_STATE_BLOCK_SLOTS;
+		missing += s->copied_in[blocks[missing]] != s->epoch;
+	}
+	for (uint32_t i = 0; i < missing && i < BLOCKS_AHEAD; i++)
+		prefetch_block(s, blocks[i]);
+	for (uint32_t i = 0; i < missing; i++) {
+		if (i + BLOCKS_AHEAD < missing)
+			prefetch_block(s, blocks[i + BLOCKS_AHEAD]);
+		if (s->copied_in[blocks[i]] != s->epoch) /* it may stand there twice */
+			keyed_state_copy_block(s, blocks[i]);
+	}
+}
+
 void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
 {
 	uint64_t bits = s->occupied[block];
 	uint32_t head[2] = {(uint32_t)block, (uint32_t)__builtin_popcountll(bits)};
-	uint32_t key_bytes = s->config.key_bytes, value_bytes = s->config.value_bytes;
 	uint8_t *at = s->region + s->filled;
 
 	DCHECK(s->copied_in[block] != s->epoch);
@@ -41,18 +97,10 @@ void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
 	CHECK(s->filled + sizeof(head) + (uint64_t)head[1] * s->entry_bytes <= s->region_bytes);
 	memcpy(at, head, sizeof(head));
 	at += sizeof(head);
-	for (; bits != 0; bits &= bits - 1) {
-		const uint8_t *slot = slot_at(s,
-				block * KEYED_STATE_BLOCK_SLOTS + (uint32_t)__builtin_ctzll(bits));
-
-		if (s->entry_bytes == 16 && s->slot_bytes == 16) {
-			memcpy(at, slot, 16);
-		} else {
-			memcpy(at, slot, key_bytes);
-			memcpy(at + key_bytes, slot + s->value_offset, value_bytes);
-		}
-		at += s->entry_bytes;
-	}
+	if (s->entry_bytes == 16 && s->slot_bytes == 16)
+		at = copy_slots(at, slot_at(s, block * KEYED_STATE_BLOCK_SLOTS), bits);
+	else
+		at = copy_entries(s, at, block, bits);
 	s->filled = (uint64_t)(at - s->region);
 	s->copied_count += head[1];
 }
