@@ -21,7 +21,8 @@
 enum {
 	WRITES_IN_FLIGHT_MAX = 16,
 	PARTS_PER_STEP = 16,
-	PIECE_BYTES = KEYED_STATE_PIECE_BYTES, /* one write; also what one step may checksum */
+	PIECE_BYTES = KEYED_STATE_PIECE_BYTES, /* one write */
+	SUM_BYTES_PER_STEP = 256 << 10,
 };
 
 static_assert((int)KEYED_STATE_ALIGN_BYTES == (int)STORE_ALIGN_BYTES,
@@ -371,8 +372,8 @@ static bool prepare_part(struct state_writer *w, uint32_t block_budget)
 			p->place = place_of(w, p->size);
 	}
 	bytes = p->size - p->summed;
-	if (bytes > PIECE_BYTES)
-		bytes = PIECE_BYTES;
+	if (bytes > SUM_BYTES_PER_STEP)
+		bytes = SUM_BYTES_PER_STEP;
 	p->crc = crc32c(p->crc, p->bytes + p->summed, bytes);
 	p->summed += bytes;
 	return did || bytes > 0;

@@ -14,6 +14,9 @@
 #include <liburing.h>
 #include <stdlib.h>
 
+/* Kernel threads of one ring for what would block. */
+enum { KERNEL_THREADS_MAX = 2 };
+
 /* A directory is synced in three requests to the kernel. */
 enum step { STEP_ONLY, STEP_DIRECTORY_OPEN, STEP_DIRECTORY_SYNC, STEP_DIRECTORY_CLOSE };
 
@@ -273,10 +276,18 @@ static bool has_all_operations(struct io_uring *ring)
 /* Completions when we ask for them, not by interrupting us, if this kernel can (5.19). */
 static int open_ring(struct io_uring *ring)
 {
+	/* Kernel threads for what would block.  They run beside the lcores, or on them: each one more
+	 * that is woken is one more interruption of a worker. */
+	unsigned int threads[2] = {KERNEL_THREADS_MAX, KERNEL_THREADS_MAX};
 	int rc = io_uring_queue_init(STORE_OPS_IN_FLIGHT_MAX, ring,
 			IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
 
-	return rc != -EINVAL ? rc : io_uring_queue_init(STORE_OPS_IN_FLIGHT_MAX, ring, 0);
+	if (rc == -EINVAL)
+		rc = io_uring_queue_init(STORE_OPS_IN_FLIGHT_MAX, ring, 0);
+	/* Since 5.15; before that as many as the kernel likes. */
+	if (rc == 0)
+		(void)io_uring_register_iowq_max_workers(ring, threads);
+	return rc;
 }
 
 int uring_store_create(struct store **out)
