@@ -240,6 +240,14 @@ int ha_store_remove_completed(struct ha_store *s, struct job_id job, int64_t id)
 	return durable_file_remove(path);
 }
 
+int ha_store_forget_completed(struct ha_store *s, struct job_id job, int64_t id)
+{
+	char path[DURABLE_PATH_BYTES];
+
+	path_of_completed(s, job, id, path);
+	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
 static bool is_completed_name(const char *name)
 {
 	return strlen(name) == ID_DIGITS && strspn(name, "0123456789") == ID_DIGITS &&

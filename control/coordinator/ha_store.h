@@ -46,8 +46,11 @@ int ha_store_write_next_id(struct ha_store *s, struct job_id job, int64_t next);
 
 int ha_store_add_completed(
 		struct ha_store *s, struct job_id job, const Weir__CompletedRecord *record);
-/* One that is not there is no error. */
+/* Removes it durably.  One that is not there is no error. */
 int ha_store_remove_completed(struct ha_store *s, struct job_id job, int64_t id);
+/* The same for one that newer ones have subsumed (ST-3): not synced, for after a power cut an old
+ * record that stands again is subsumed again, whether its files are there or not. */
+int ha_store_forget_completed(struct ha_store *s, struct job_id job, int64_t id);
 /* Forgets all of them, also those that cannot be read. */
 int ha_store_clear_completed(struct ha_store *s, struct job_id job);
 /* All of them, by id (ST-6: one that cannot be read fails the call). */

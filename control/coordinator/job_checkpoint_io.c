@@ -215,7 +215,7 @@ static void remove_from_index(void *context)
 {
 	struct work *w = context;
 
-	w->status = ha_store_remove_completed(w->jm->services.ha, w->jm->spec->id, w->id);
+	w->status = ha_store_forget_completed(w->jm->services.ha, w->jm->spec->id, w->id);
 }
 
 static void on_index_removed(void *context)

@@ -159,6 +159,7 @@ Test(ha_store, lists_completed_checkpoints_by_id_and_forgets_removed_ones)
 	add_completed(1000);
 	cr_assert_eq(ha_store_remove_completed(s, job, 10), 0);
 	cr_assert_eq(ha_store_remove_completed(s, job, 10), 0, "once more is no error");
+	cr_assert_eq(ha_store_forget_completed(s, job, 10), 0, "nor is it for the other way");
 	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), 0);
 	cr_assert_eq(count, 2);
 	cr_assert_eq(records[0]->id, 9);
