@@ -6,7 +6,9 @@
 #include "control/cli/inspect.h"
 #include "control/cli/job_commands.h"
 #include "control/cli/plan_command.h"
+#include "control/cli/restore_command.h"
 #include "control/cli/run_command.h"
+#include "control/cli/verify_command.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +29,8 @@ static const struct command commands[] = {
 	{"stop", stop_command, "end a job with a savepoint, or a last checkpoint"},
 	{"cancel", cancel_command, "end a job at once"},
 	{"inspect", inspect_command, "read a checkpoint and verify every byte of it"},
+	{"verify", verify_command, "read every byte of checkpoints; say whether they are whole"},
+	{"restore", restore_command, "say what a restore would find and refuse (--dry-run)"},
 	{"doctor", doctor_command, "show what this host lacks, and what mends it"},
 	{"config", config_command, "show every config key and its value"},
 };

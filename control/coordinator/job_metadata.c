@@ -4,6 +4,7 @@
 #include "control/coordinator/job_master_internal.h"
 #include "control/coordinator/job_metadata.h"
 #include "control/metadata/metadata.h"
+#include "control/restore/restore_fit.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/base/log.h"
@@ -209,62 +210,10 @@ struct job_metadata *job_metadata_create(
 
 /* ---- restoring ---- */
 
-static const struct job_vertex *find_vertex(const struct job_master *jm, const char *uid)
-{
-	for (uint32_t v = 0; v < jm->spec->vertex_count; v++)
-		if (strcmp(jm->spec->vertices[v].uid, uid) == 0)
-			return &jm->spec->vertices[v];
-	return NULL;
-}
-
-static bool has_finished(const struct metadata_vertex *v)
-{
-	bool is_finished = v->is_finished;
-
-	for (uint32_t i = 0; i < v->subtask_count; i++)
-		is_finished = is_finished || v->subtasks[i].is_finished;
-	return is_finished;
-}
-
 int job_metadata_check(const struct job_master *jm, const struct metadata *m,
 		char text[JOB_TEXT_BYTES])
 {
-	if (m->key_group_count != jm->spec->key_groups_count) {
-		snprintf(text, JOB_TEXT_BYTES,
-				"checkpoint %" PRId64 " has %u key groups, the job has %u "
-				"(pipeline.max-parallelism); they must be the same",
-				m->checkpoint_id, m->key_group_count, jm->spec->key_groups_count);
-		return -EINVAL;
-	}
-	for (uint32_t i = 0; i < m->vertex_count; i++) {
-		const struct metadata_vertex *from = &m->vertices[i];
-		const struct job_vertex *v = find_vertex(jm, from->uid);
-
-		if (v == NULL) {
-			snprintf(text, JOB_TEXT_BYTES,
-					"checkpoint %" PRId64 " has state of vertex %s, which the "
-					"job does not have",
-					m->checkpoint_id, from->uid);
-			return -EINVAL;
-		}
-		if (v->parallelism != from->parallelism) {
-			snprintf(text, JOB_TEXT_BYTES,
-					"vertex %s ran with parallelism %u when checkpoint %" PRId64
-					" was taken, the job file says %u; this version restores "
-					"with the same parallelism only",
-					from->uid, from->parallelism, m->checkpoint_id,
-					v->parallelism);
-			return -EINVAL;
-		}
-		if (has_finished(from)) {
-			snprintf(text, JOB_TEXT_BYTES,
-					"vertex %s had finished when checkpoint %" PRId64
-					" was taken; this version does not restore finished tasks",
-					from->uid, m->checkpoint_id);
-			return -EINVAL;
-		}
-	}
-	return 0;
+	return restore_fit_check(jm->spec, m, text);
 }
 
 static bool are_same_overrides(const Weir__JobHookState *a, const Weir__JobHookState *b)

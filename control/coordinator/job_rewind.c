@@ -3,11 +3,11 @@
 
 #include "control/coordinator/job_master_internal.h"
 #include "control/metadata/metadata.h"
+#include "control/restore/newer_output.h"
 #include "dataplane/base/log.h"
 #include "dataplane/operator/file_sink_parts.h"
 #include "dataplane/operator/file_sink_withdraw.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,25 +26,15 @@ static const char *path_of(const struct job_operator *op)
 /* True, with its path, when a part of that uid above `id` is in the directory. */
 static bool has_newer(const char *directory, const char *uid, int64_t id, char text[JOB_TEXT_BYTES])
 {
-	DIR *d = opendir(directory);
-	bool has_found = false;
-	struct dirent *e;
+	char name[NEWER_OUTPUT_NAME_BYTES];
 
-	while (d != NULL && !has_found && (e = readdir(d)) != NULL) {
-		uint32_t subtask;
-		int64_t part_id;
-
-		has_found = part_name_parse(e->d_name, uid, &subtask, &part_id) && part_id > id;
-		if (has_found)
-			snprintf(text, JOB_TEXT_BYTES,
-					"%.700s/%s was committed after checkpoint %" PRId64
-					": going on from there would write its records again; "
-					"--allow-rewind takes it back first",
-					directory, e->d_name, id);
-	}
-	if (d != NULL)
-		closedir(d);
-	return has_found;
+	if (!newer_output_find(directory, uid, id, name))
+		return false;
+	snprintf(text, JOB_TEXT_BYTES,
+			"%.700s/%s was committed after checkpoint %" PRId64 ": going on from there "
+			"would write its records again; --allow-rewind takes it back first",
+			directory, name, id);
+	return true;
 }
 
 static void tell_withdrawn(void *user, const char *from, const char *to)

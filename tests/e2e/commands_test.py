@@ -1,10 +1,12 @@
 """Every command answers while a job runs, in words and as JSON."""
 
 import json
+import os
+import shutil
 import urllib.request
 
 from captures import flows_capture
-from harness import DONE, FAILURE, USAGE, expect, expect_equal
+from harness import DONE, FAILURE, JOBS, REFUSED, USAGE, expect, expect_equal
 from processes import free_port
 
 JOB = "flow-metering"
@@ -58,6 +60,37 @@ def look_at_metrics(port):
     expect_equal(len(aligned), 2, "subtasks with an alignment")
 
 
+def look_at_files(w, checkpoint):
+    """weir verify and weir restore --dry-run, of a whole checkpoint and of a damaged copy."""
+    job = os.path.join(JOBS, "flow-metering.yaml")
+    sink = ("--set", "sink.path=" + w.path("out"))
+    verified = w.weir_json("verify", checkpoint)
+    expect(verified["whole"] and verified["checkpoints"][0]["bytes"] > 0, f"{verified}")
+    fits = w.weir_json("restore", "--dry-run", job, checkpoint, *sink)
+    expect(fits["fits"], f"it fits: {fits}")
+    expect("matched" in [o["state"] for o in fits["operators"] if o["uid"] == "window"],
+           f"window is matched: {fits}")
+    status, out, _ = w.weir("restore", "--dry-run", job, checkpoint, *sink,
+                            "-D", "pipeline.max-parallelism=64")
+    expect_equal(status, REFUSED, "another number of key groups: exit status")
+    expect("REFUSED" in out and "key groups" in out, out)
+    status, _, err = w.weir("restore", job, checkpoint)
+    expect_equal(status, USAGE, "without --dry-run: exit status")
+    expect("weir run JOB.yaml --restore" in err, err)
+    copy = w.path("damaged")
+    shutil.copytree(checkpoint, copy)
+    with open(os.path.join(copy, "_metadata"), "r+b") as file:
+        file.seek(100)
+        byte = file.read(1)[0]
+        file.seek(100)
+        file.write(bytes([byte ^ 1]))
+    for words in (["verify", checkpoint, copy], ["restore", "--dry-run", job, copy, *sink]):
+        status, out, err = w.weir(*words, "--json")
+        expect_equal(status, REFUSED, f"weir {words[0]} of a damaged checkpoint: exit status")
+        expect("checksum" in err + out, f"{words[0]} says what is wrong: {out}{err}")
+        json.loads(out)
+
+
 def test(w):
     port = free_port()
     capture = flows_capture(w.path("in.pcap"), 40_000, 600)
@@ -81,11 +114,13 @@ def test(w):
     checkpoint = w.checkpoints()[w.newest_checkpoint()]
     whole = w.weir_json("inspect", checkpoint)
     expect("window" in str(whole), f"weir inspect shows operators: {whole}")
+    look_at_files(w, checkpoint)
     status, out, err = w.weir("inspect", checkpoint)
     expect_equal(status, DONE, f"weir inspect: exit status\n{err}")
     expect("flow-window" in out, f"weir inspect shows the job file:\n{out}")
     w.weir_json("doctor")
-    for command in ("run", "list", "checkpoints", "checkpoint", "inspect", "doctor"):
+    for command in ("run", "list", "checkpoints", "checkpoint", "inspect", "doctor", "verify",
+                    "restore"):
         status, out, _ = w.weir(command, "--help")
         expect_equal(status, DONE, f"weir {command} --help: exit status")
         expect("xample" in out, f"weir {command} --help has examples")
