@@ -270,9 +270,9 @@ static void create_link(struct link_world *w, int end)
 		in[i] = peer->channels[i].far;
 	cr_assert_eq(net_path_init(&config.path, &local, &remote, NULL), 0);
 	w->config.faults.seed = w->config.seed * 2 + (uint64_t)end;
-	cr_assert_eq(net_faults_create(&e->faults, mem_wire_end(w->wire, end), &w->config.faults,
-				     &w->clock.clock),
-			0);
+	struct transport *wire = w->config.transports[end] != NULL ? w->config.transports[end]
+								    : mem_wire_end(w->wire, end);
+	cr_assert_eq(net_faults_create(&e->faults, wire, &w->config.faults, &w->clock.clock), 0);
 	cr_assert_eq(net_endpoint_create(&e->endpoint, net_faults_transport(e->faults), &local), 0);
 	cr_assert_eq(net_link_create(&e->link, &config), 0);
 	cr_assert_eq(net_endpoint_attach(e->endpoint, e->link), 0);

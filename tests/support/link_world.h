@@ -28,6 +28,7 @@ struct link_world_config {
 	uint32_t event_every;       /* about; 0: none but the end of partition */
 	bool is_ipv6;
 	uint64_t peer_timeout_ns;   /* 0: an hour */
+	struct transport *transports[2]; /* NULL: a wire in memory */
 };
 
 struct link_channel {

@@ -1,0 +1,61 @@
+#pragma once
+
+/*
+ * port: one DPDK Ethernet device as weir uses it: found by name, asked what it can, set up with one
+ * queue pair, started.
+ *
+ * Place    nic; used by taskmanager_main.c; port_transport works on its queue pair.
+ * Thread   create and destroy on the control thread, after eal_start.
+ * Memory   receive buffers for the descriptors and what is under way, each of one largest frame.
+ * Errors   0 or -errno with one line that names the port and what to do.
+ * Life     create, { bursts on its queue }*, stop, destroy.
+ *
+ * Offloads are what the device says it has, never assumed: several segments on the way out (a body
+ * is sent from where it lies), the UDP checksum.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct port;
+struct rte_mempool;
+
+enum { PORT_ERROR_BYTES = 512, PORT_TEXT_BYTES = 256 };
+
+struct port_config {
+	const char *name;          /* "net_memif0", "0000:01:00.0" */
+	uint32_t mtu;              /* 0: the device's own */
+	uint16_t rx_descriptors, tx_descriptors; /* wanted; the device may round or bound them */
+};
+
+int port_create(struct port **out, const struct port_config *config,
+		char error[PORT_ERROR_BYTES]);
+
+uint16_t port_id(const struct port *p);
+/* Without the frame check sequence. */
+uint32_t port_frame_bytes_max(const struct port *p);
+uint16_t port_rx_descriptors(const struct port *p);
+void port_mac(const struct port *p, uint8_t mac[6]);
+struct rte_mempool *port_rx_pool(const struct port *p);
+bool port_can_udp_checksum(const struct port *p);
+/* Whether a frame may be in several pieces, and those come back from the device in time. */
+bool port_can_refer(const struct port *p);
+uint16_t port_tx_descriptors(const struct port *p);
+
+/* "net_memif0 (net_memif): frames to 1514 bytes, bodies sent in place, ..." */
+void port_print(const struct port *p, char text[PORT_TEXT_BYTES]);
+
+/* What the device itself counts. */
+struct port_counters {
+	uint64_t frames_in, frames_out, bytes_in, bytes_out;
+	uint64_t missed, errors_in, errors_out, no_buffer;
+};
+void port_counters(const struct port *p, struct port_counters *out);
+
+/* Whether the other side is there: a cable, a process. */
+bool port_is_up(const struct port *p);
+
+/* The device lets go of all it was given to send. */
+void port_stop(struct port *p);
+/* NULL is accepted. */
+void port_destroy(struct port *p);

@@ -1,0 +1,247 @@
+#include "nic/port_transport.h"
+
+#include <errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/lines.h"
+#include "dataplane/wire/buf.h"
+#include "nic/port.h"
+
+enum {
+	BURST_MAX = 64,
+	POOL_CACHE = 32,
+	POOL_SLACK = 2 * BURST_MAX + POOL_CACHE + POOL_CACHE / 2,
+};
+
+/* What a reference to a body keeps in the private area of its mbuf. */
+struct reference {
+	struct rte_mbuf_ext_shared_info info;
+};
+static_assert(sizeof(struct reference) <= LINE_BYTES, "one line");
+
+struct port_transport {
+	struct transport transport;
+	struct port *port;
+	uint16_t port_id;
+	bool can_refer;
+	struct rte_mempool *heads, *references;
+	uint32_t pending_head, pending_tail; /* made, not yet taken by the device */
+	struct rte_mbuf *pending[BURST_MAX];
+	uint8_t flat[BURST_MAX][FRAME_BYTES_MAX]; /* frames that arrived in pieces */
+};
+
+static struct port_transport *of(struct transport *t)
+{
+	return (struct port_transport *)t;
+}
+
+/* ---- out ---- */
+
+static void body_is_sent(void *address, void *owner)
+{
+	(void)address;
+	buf_release(owner);
+}
+
+/* A piece that is the body where it lies. */
+static struct rte_mbuf *refer(struct port_transport *t, const struct frame_out *f)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(t->references);
+
+	if (m == NULL)
+		return NULL;
+
+	struct reference *r = rte_mbuf_to_priv(m);
+	void *body = (void *)(uintptr_t)f->body;
+	r->info.free_cb = body_is_sent;
+	r->info.fcb_opaque = f->owner;
+	rte_mbuf_ext_refcnt_set(&r->info, 1);
+	rte_pktmbuf_attach_extbuf(m, body, (rte_iova_t)(uintptr_t)body, (uint16_t)f->body_bytes,
+			&r->info);
+	m->data_len = (uint16_t)f->body_bytes;
+	m->pkt_len = f->body_bytes;
+	return m;
+}
+
+static void ask_for_checksum(struct rte_mbuf *m, const struct frame_out *f)
+{
+	m->l2_len = f->l3_offset;
+	m->l3_len = (uint64_t)(f->l4_offset - f->l3_offset) & 0x1ff;
+	m->ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM |
+			(m->l3_len == sizeof(struct rte_ipv4_hdr) ? RTE_MBUF_F_TX_IPV4
+								  : RTE_MBUF_F_TX_IPV6);
+}
+
+/* NULL: no mbuf is free, the device has them all. */
+static struct rte_mbuf *make(struct port_transport *t, const struct frame_out *f)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(t->heads);
+
+	if (m == NULL)
+		return NULL;
+	memcpy(rte_pktmbuf_append(m, (uint16_t)f->head_bytes), f->head, f->head_bytes);
+	if (f->body_bytes > 0 && t->can_refer && f->owner != NULL) {
+		struct rte_mbuf *body = refer(t, f);
+
+		if (body == NULL) {
+			rte_pktmbuf_free(m);
+			return NULL;
+		}
+		m->next = body;
+		m->nb_segs = 2;
+		m->pkt_len += f->body_bytes;
+	} else if (f->body_bytes > 0) {
+		memcpy(rte_pktmbuf_append(m, (uint16_t)f->body_bytes), f->body, f->body_bytes);
+		if (f->owner != NULL)
+			buf_release(f->owner);
+	}
+	if (f->wants_udp_checksum)
+		ask_for_checksum(m, f);
+	return m;
+}
+
+/* True: nothing waits any more. */
+static bool flush(struct port_transport *t)
+{
+	uint32_t count = t->pending_tail - t->pending_head;
+
+	if (count > 0)
+		t->pending_head += rte_eth_tx_burst(t->port_id, 0, t->pending + t->pending_head,
+				(uint16_t)count);
+	return t->pending_head == t->pending_tail;
+}
+
+static uint32_t transport_send(struct transport *transport, const struct frame_out *frames,
+		uint32_t count)
+{
+	struct port_transport *t = of(transport);
+	uint32_t taken = 0;
+
+	while (taken < count && flush(t)) {
+		t->pending_head = 0;
+		t->pending_tail = 0;
+		while (taken < count && t->pending_tail < BURST_MAX) {
+			struct rte_mbuf *m = make(t, &frames[taken]);
+
+			if (m == NULL)
+				break;
+			t->pending[t->pending_tail++] = m;
+			taken++;
+		}
+		if (t->pending_tail == 0)
+			break;
+	}
+	(void)flush(t);
+	return taken;
+}
+
+static void transport_reclaim(struct transport *transport)
+{
+	struct port_transport *t = of(transport);
+
+	(void)flush(t);
+	(void)rte_eth_tx_done_cleanup(t->port_id, 0, 0);
+}
+
+/* ---- in ---- */
+
+static uint32_t transport_receive(struct transport *transport, struct frame_in *frames,
+		uint32_t count)
+{
+	struct port_transport *t = of(transport);
+	struct rte_mbuf *mbufs[BURST_MAX];
+	uint32_t got;
+
+	if (count > BURST_MAX)
+		count = BURST_MAX;
+	got = rte_eth_rx_burst(t->port_id, 0, mbufs, (uint16_t)count);
+	for (uint32_t i = 0; i < got; i++) {
+		struct rte_mbuf *m = mbufs[i];
+		uint32_t size = m->pkt_len < FRAME_BYTES_MAX ? m->pkt_len : FRAME_BYTES_MAX;
+
+		frames[i].handle = m;
+		frames[i].size = size;
+		frames[i].bytes = m->nb_segs == 1 ? rte_pktmbuf_mtod(m, const uint8_t *)
+						  : rte_pktmbuf_read(m, 0, size, t->flat[i]);
+		rte_prefetch0(frames[i].bytes);
+	}
+	return got;
+}
+
+static void transport_release(struct transport *transport, const struct frame_in *frames,
+		uint32_t count)
+{
+	(void)transport;
+	for (uint32_t i = 0; i < count; i++)
+		rte_pktmbuf_free(frames[i].handle);
+}
+
+/* ---- life ---- */
+
+static int make_pools(struct port_transport *t)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t count = (uint32_t)port_tx_descriptors(t->port) + POOL_SLACK;
+	uint32_t head_room = RTE_PKTMBUF_HEADROOM + FRAME_HEAD_BYTES_MAX;
+
+	if (!t->can_refer)
+		head_room = RTE_PKTMBUF_HEADROOM + FRAME_BYTES_MAX;
+	snprintf(name, sizeof(name), "weir_heads_%u", t->port_id);
+	t->heads = rte_pktmbuf_pool_create(
+			name, count, POOL_CACHE, 0, (uint16_t)head_room, SOCKET_ID_ANY);
+	if (t->heads == NULL)
+		return -ENOMEM;
+	if (!t->can_refer)
+		return 0;
+	snprintf(name, sizeof(name), "weir_bodies_%u", t->port_id);
+	t->references = rte_pktmbuf_pool_create(name, count, POOL_CACHE,
+			RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0,
+			SOCKET_ID_ANY);
+	return t->references != NULL ? 0 : -ENOMEM;
+}
+
+int port_transport_create(struct port_transport **out, struct port *port)
+{
+	struct port_transport *t = lines_alloc(sizeof(*t));
+
+	if (t == NULL)
+		return -ENOMEM;
+	t->transport = (struct transport){
+			.send = transport_send,
+			.receive = transport_receive,
+			.release = transport_release,
+			.reclaim = transport_reclaim,
+			.frame_bytes_max = port_frame_bytes_max(port),
+			.can_udp_checksum = port_can_udp_checksum(port),
+	};
+	t->port = port;
+	t->port_id = port_id(port);
+	t->can_refer = port_can_refer(port);
+	if (make_pools(t) != 0) {
+		port_transport_destroy(t);
+		return -ENOMEM;
+	}
+	*out = t;
+	return 0;
+}
+
+struct transport *port_transport_port(struct port_transport *t)
+{
+	return &t->transport;
+}
+
+void port_transport_destroy(struct port_transport *t)
+{
+	if (t == NULL)
+		return;
+	port_stop(t->port);
+	for (; t->pending_head < t->pending_tail; t->pending_head++)
+		rte_pktmbuf_free(t->pending[t->pending_head]);
+	rte_mempool_free(t->heads);
+	rte_mempool_free(t->references);
+	free(t);
+}

@@ -1,0 +1,128 @@
+/* The transport over real drivers of DPDK: two memif ports of one process, in two directions. */
+
+#include "nic/port_transport.h"
+
+#include "nic/eal.h"
+#include "nic/port.h"
+#include "tests/support/link_world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STEPS_MAX = 5000000, UP_TRIES = 3000 };
+
+struct rig {
+	char directory[64];
+	struct port *ports[2];
+	struct port_transport *transports[2];
+};
+
+static void start(struct rig *r, uint32_t mtu)
+{
+	static const uint32_t cpus[1] = {0};
+	char socket[128], server[256], client[256], line[EAL_LINE_BYTES], error[PORT_ERROR_BYTES];
+
+	snprintf(r->directory, sizeof(r->directory), "/tmp/weir-port-XXXXXX");
+	cr_assert_not_null(mkdtemp(r->directory));
+	snprintf(socket, sizeof(socket), "%s/memif.sock", r->directory);
+	snprintf(server, sizeof(server),
+			"--vdev=net_memif0,role=server,socket-abstract=no,socket=%s", socket);
+	snprintf(client, sizeof(client),
+			"--vdev=net_memif1,role=client,socket-abstract=no,socket=%s", socket);
+	const char *extra[] = {server, client};
+	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
+			.memory_bytes = 128 << 20, .extra = extra, .extra_count = 2};
+	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+	for (int i = 0; i < 2; i++) {
+		struct port_config port = {.name = i == 0 ? "net_memif0" : "net_memif1",
+				.mtu = mtu, .rx_descriptors = 512, .tx_descriptors = 512};
+
+		cr_assert_eq(port_create(&r->ports[i], &port, error), 0, "%s", error);
+		cr_assert_eq(port_transport_create(&r->transports[i], r->ports[i]), 0);
+	}
+	for (int i = 0; i < UP_TRIES && !(port_is_up(r->ports[0]) && port_is_up(r->ports[1])); i++)
+		usleep(1000);
+	cr_assert(port_is_up(r->ports[0]) && port_is_up(r->ports[1]));
+}
+
+static void stop(struct rig *r)
+{
+	char path[128];
+
+	for (int i = 0; i < 2; i++) {
+		port_transport_destroy(r->transports[i]);
+		port_destroy(r->ports[i]);
+	}
+	eal_stop();
+	snprintf(path, sizeof(path), "%s/memif.sock", r->directory);
+	(void)unlink(path);
+	rmdir(r->directory);
+}
+
+static void carry(uint32_t mtu, double loss)
+{
+	struct rig r = {0};
+
+	start(&r, mtu);
+	struct link_world_config c = {
+			.seed = 5,
+			.channel = {.queue_count = 4, .credit_count = 8},
+			.channel_count = {3, 2},
+			.buf_count = 300,
+			.buf_bytes = 32768,
+			.frame_bytes_max = port_frame_bytes_max(r.ports[0]),
+			.wire_room = 1,
+			.event_every = 10,
+			.faults = {.loss = loss},
+			.transports = {port_transport_port(r.transports[0]),
+					port_transport_port(r.transports[1])},
+	};
+	struct link_world *w = link_world_create(&c);
+	struct port_counters counters;
+
+	cr_assert(link_world_run(w, STEPS_MAX));
+	cr_assert(link_world_close(w, STEPS_MAX));
+	port_counters(r.ports[0], &counters);
+	cr_assert_gt(counters.frames_out, 900);
+	for (int end = 0; end < 2; end++) {
+		struct transport *t = c.transports[end];
+
+		t->reclaim(t);
+	}
+	link_world_destroy(w);
+	stop(&r);
+}
+
+Test(port_transport, carries_a_link_over_memif)
+{
+	carry(0, 0);
+}
+
+Test(port_transport, carries_jumbo_frames_over_memif)
+{
+	carry(9000, 0);
+}
+
+Test(port_transport, carries_a_link_that_loses_frames)
+{
+	carry(0, 0.05);
+}
+
+Test(port, says_which_ports_there_are_when_one_is_not)
+{
+	struct rig r = {0};
+	struct port_config config = {.name = "net_memif7", .rx_descriptors = 64,
+			.tx_descriptors = 64};
+	char error[PORT_ERROR_BYTES];
+	struct port *p;
+
+	start(&r, 0);
+	cr_assert_eq(port_create(&p, &config, error), -ENODEV);
+	cr_assert_not_null(strstr(error, "net_memif0, net_memif1"), "%s", error);
+	config.name = "net_memif0";
+	stop(&r);
+}
