@@ -170,7 +170,7 @@ static bool is_event(const Weir__OperatorEvent *e)
 static bool is_decline(const Weir__DeclineCheckpoint *d)
 {
 	return is_id(&d->attempt) && d->checkpoint_id > 0 &&
-			(uint32_t)d->reason <= WEIR__DECLINE_REASON__DECLINED_SHARED_STREAM &&
+			(uint32_t)d->reason <= WEIR__DECLINE_REASON__DECLINED_CHECKPOINT_SUBSUMED &&
 			is_text(d->text);
 }
 

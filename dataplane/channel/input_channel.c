@@ -15,6 +15,7 @@ int input_channel_init(struct input_channel *ch, struct ring_channel *channel,
 			.channel = channel,
 			.watermark = WEIR_WATERMARK_NONE,
 			.is_open = true,
+			.is_plain = ring_channel_config(channel)->is_plain,
 	};
 	return record_reader_create(&ch->reader, config);
 }
@@ -40,7 +41,7 @@ static void return_processed(struct input_channel *ch)
 	while (ch->returned_count < ch->position) {
 		struct buf *b = ch->bufs[ch->returned_count & BUFS_MASK];
 
-		if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1)
+		if (!buf_is_ours_alone(b))
 			break;
 		buf_release(b);
 		ch->returned_count++;
@@ -64,6 +65,26 @@ static uint32_t take_bufs(struct input_channel *ch)
 	return count;
 }
 
+/* IC-3. */
+static enum event_mark mark_of(const struct input_channel *ch, const struct event *e)
+{
+	if (!event_is_early(e))
+		return MARK_IN_LINE;
+	if (event_is_barrier_ahead(e))
+		return MARK_AHEAD;
+	return ch->is_plain ? MARK_IN_LINE : MARK_ANNOUNCE;
+}
+
+static void set_mark(struct input_channel *ch, uint32_t at, enum event_mark mark)
+{
+	bool was_early = ch->marks[at] == MARK_ANNOUNCE || ch->marks[at] == MARK_AHEAD;
+	bool is_early = mark == MARK_ANNOUNCE || mark == MARK_AHEAD;
+
+	ch->marks[at] = (uint8_t)mark;
+	ch->early_count += is_early;
+	ch->early_count -= was_early;
+}
+
 static uint32_t take_events(struct input_channel *ch)
 {
 	uint32_t from = ch->event_tail & EVENTS_MASK;
@@ -79,7 +100,9 @@ static uint32_t take_events(struct input_channel *ch)
 		CHECK(e->announcement == ch->announced + 1);
 		CHECK(e->cut > ch->position || (e->cut == ch->position &&
 				(!ch->is_begun || input_channel_recovered_left(ch) > 0)));
+		CHECK(e->boundary <= e->cut);
 		ch->announced++;
+		set_mark(ch, from + i, mark_of(ch, e));
 	}
 	ch->event_tail += count;
 	return count;
@@ -119,7 +142,11 @@ int input_channel_head(struct input_channel *ch, struct weir_batch *batch)
 		if (input_channel_event_count(ch) > 0 && input_channel_recovered_left(ch) == 0 &&
 				input_channel_event(ch, 0)->cut == ch->position) {
 			rc = check_whole(ch);
-			return rc != 0 ? rc : INPUT_HEAD_EVENT;
+			if (rc != 0)
+				return rc;
+			return ch->marks[ch->event_head & EVENTS_MASK] == MARK_HANDLED
+					? INPUT_HEAD_HANDLED
+					: INPUT_HEAD_EVENT;
 		}
 		if (input_channel_count(ch) == 0 || !is_announced(ch, input_channel_buf(ch, 0)))
 			return INPUT_HEAD_NONE;
@@ -156,7 +183,95 @@ void input_channel_finish(struct input_channel *ch)
 void input_channel_pop(struct input_channel *ch)
 {
 	CHECK(input_channel_event_count(ch) > 0);
+
+	uint32_t at = ch->event_head & EVENTS_MASK;
+	set_mark(ch, at, MARK_IN_LINE);
+	if (ch->blocked_behind == ch->events[at].announcement)
+		ch->blocked_behind = 0;
 	ch->event_head++;
+}
+
+/* ---- ahead of the line ---- */
+
+/* What comes over a plain ring is heard of when it is due. */
+static bool is_heard(const struct input_channel *ch, const struct event *e)
+{
+	return !ch->is_plain || (e->cut == ch->position && !ch->is_begun &&
+					input_channel_recovered_left(ch) == 0);
+}
+
+const struct event *input_channel_next_early(struct input_channel *ch, bool *is_barrier)
+{
+	for (uint32_t i = ch->event_head; i != ch->event_tail && ch->early_count > 0; i++) {
+		uint32_t at = i & EVENTS_MASK;
+
+		if ((ch->marks[at] != MARK_ANNOUNCE && ch->marks[at] != MARK_AHEAD) ||
+				!is_heard(ch, &ch->events[at]))
+			continue;
+		*is_barrier = ch->marks[at] == MARK_AHEAD;
+		set_mark(ch, at, *is_barrier ? MARK_HANDLED : MARK_IN_LINE);
+		return &ch->events[at];
+	}
+	return NULL;
+}
+
+const struct event *input_channel_next_arrival(struct input_channel *ch)
+{
+	while (!ch->is_plain && ch->arrival_head != ch->event_tail) {
+		const struct event *e = &ch->events[ch->arrival_head++ & EVENTS_MASK];
+
+		if (e->kind == EVENT_BARRIER)
+			return e;
+	}
+	return NULL;
+}
+
+/* Of a plain ring nothing behind a barrier is known before that is heard of. */
+static uint64_t plain_limit(const struct input_channel *ch)
+{
+	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {
+		uint32_t at = i & EVENTS_MASK;
+
+		if (ch->events[at].kind == EVENT_BARRIER && ch->marks[at] != MARK_HANDLED)
+			return ch->events[at].cut;
+	}
+	return UINT64_MAX;
+}
+
+uint64_t input_channel_known_count(const struct input_channel *ch)
+{
+	uint64_t known = ch->taken_count;
+	uint64_t limit = ch->is_plain ? plain_limit(ch) : UINT64_MAX;
+
+	while (known > ch->position && (known > limit ||
+			!is_announced(ch, ch->bufs[(known - 1) & BUFS_MASK])))
+		known--;
+	return known;
+}
+
+uint32_t input_channel_find(const struct input_channel *ch, int64_t checkpoint_id)
+{
+	uint32_t i = ch->event_head;
+
+	for (; i != ch->event_tail; i++) {
+		uint32_t at = i & EVENTS_MASK;
+
+		if (ch->events[at].kind == EVENT_BARRIER &&
+				ch->events[at].checkpoint_id == checkpoint_id &&
+				ch->marks[at] != MARK_HANDLED)
+			break;
+	}
+	return i;
+}
+
+bool input_channel_convert(struct input_channel *ch, int64_t checkpoint_id)
+{
+	uint32_t i = input_channel_find(ch, checkpoint_id);
+
+	if (i == ch->event_tail)
+		return false;
+	set_mark(ch, i & EVENTS_MASK, MARK_AHEAD);
+	return true;
 }
 
 void input_channel_clear(struct input_channel *ch)

@@ -21,6 +21,9 @@
  * Position = buffers processed entirely.  An event is due when its cut is the position: nothing is
  * processed across it.  No buffer is begun before the event it names is in (DESIGN "Order between
  * the lanes").
+ *
+ * A barrier may be of interest ahead of its turn (IC-3, IC-9); its mark says so.  One that was
+ * handled then is passed without a word when its turn has come.
  */
 
 #include "dataplane/channel/ring_channel.h"
@@ -30,10 +33,18 @@
 struct record_reader;
 struct record_reader_config;
 
+/* What an event is, ahead of its turn. */
+enum event_mark {
+	MARK_IN_LINE,
+	MARK_ANNOUNCE, /* the handler is to hear of it */
+	MARK_AHEAD,    /* the handler is to have it now */
+	MARK_HANDLED,  /* the handler has had it */
+};
+
 struct input_channel {
 	struct ring_channel *channel;
 	struct record_reader *reader;
-	uint64_t taken_count; /* buffers taken from the ring */
+	uint64_t taken_count;   /* buffers taken from the ring */
 	uint64_t position;
 	uint64_t returned_count; /* buffers given back with their credit; at most the position */
 	uint32_t recovered_head, recovered_count;
@@ -41,15 +52,20 @@ struct input_channel {
 	int64_t watermark;    /* of the last buffer or event read to its end */
 	uint32_t announced;   /* number of the last event taken */
 	uint32_t event_head, event_tail;
-	bool is_open, is_blocked;
+	uint32_t arrival_head; /* events before it were told as arrived */
+	bool is_open, is_blocked, is_plain;
 	bool is_begun;        /* the reader has the buffer at the position */
+	uint32_t blocked_behind; /* blocked once the event of that number is passed; 0: at once */
+	uint32_t early_count; /* events marked ANNOUNCE or AHEAD */
 	struct buf *bufs[CHANNEL_BUFFERS_MAX];    /* by sequence, masked */
 	struct event events[CHANNEL_CONTROL_MAX]; /* by running index, masked */
+	uint8_t marks[CHANNEL_CONTROL_MAX];       /* enum event_mark */
 };
 
 enum input_head {
 	INPUT_HEAD_NONE,    /* nothing can be processed now */
 	INPUT_HEAD_EVENT,   /* the next event is due */
+	INPUT_HEAD_HANDLED, /* the same, and it was handled ahead of its turn */
 	INPUT_HEAD_RECORDS, /* whole records of the buffer begun */
 	INPUT_HEAD_END,     /* the buffer begun has been read to its end */
 };
@@ -81,6 +97,29 @@ int input_channel_restore(struct input_channel *ch, struct buf *const *bufs, uin
 static inline uint32_t input_channel_recovered_left(const struct input_channel *ch)
 {
 	return ch->recovered_count - ch->recovered_head;
+}
+
+/* The first event that is marked for now, which then is so no more; NULL: none.  `*is_barrier`: it
+ * is to be handled, not only announced. */
+const struct event *input_channel_next_early(struct input_channel *ch, bool *is_barrier);
+
+/* The next barrier that has come and was not told as arrived, or NULL.  None on a plain ring: there
+ * a barrier arrives when it is heard of. */
+const struct event *input_channel_next_arrival(struct input_channel *ch);
+
+/* The running index of a barrier of that checkpoint that was not handled yet, or the tail. */
+uint32_t input_channel_find(const struct input_channel *ch, int64_t checkpoint_id);
+
+/* IC-9: marks a barrier that waits in line AHEAD.  False: it is not there. */
+bool input_channel_convert(struct input_channel *ch, int64_t checkpoint_id);
+
+/* Buffers below the answer have come, and so has every barrier before them. */
+uint64_t input_channel_known_count(const struct input_channel *ch);
+
+/* Nothing is given any more: blocked, and past the event behind which that holds. */
+static inline bool input_channel_is_stopped(const struct input_channel *ch)
+{
+	return ch->is_blocked && ch->blocked_behind == 0;
 }
 
 /* Not yet processed, recovered ones first. */

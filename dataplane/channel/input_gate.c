@@ -18,6 +18,7 @@ struct input_gate {
 	int64_t least;       /* of the open channels; ahead of `watermark` while a step is due */
 	int given;           /* kind of the item given last, or GIVEN_NONE once it is consumed */
 	uint32_t given_from; /* its channel */
+	bool has_news;       /* events have come, or one is to be early, that were not looked at */
 	struct input_gate_counters counters;
 };
 
@@ -91,6 +92,7 @@ uint32_t input_gate_poll(struct input_gate *g)
 			bufs += input_channel_poll(&g->channels[c], &events);
 	}
 	g->buf_count += bufs;
+	g->has_news |= events > 0;
 	return bufs + events;
 }
 
@@ -149,26 +151,35 @@ static void finish_buf(struct input_gate *g, struct input_channel *ch)
 	g->buf_count--;
 }
 
+static void pass_event(struct input_gate *g, struct input_channel *ch)
+{
+	input_channel_pop(ch);
+	g->counters.events++;
+}
+
 /* The next item of one channel: as input_gate_next.  Goes round once for each buffer that holds
  * nothing more to give. */
 static int next_of(struct input_gate *g, uint32_t channel, struct input_item *item)
 {
 	struct input_channel *ch = &g->channels[channel];
 
-	if (!ch->is_open || ch->is_blocked)
+	if (!ch->is_open)
 		return 0;
-	for (;;) {
+	while (!input_channel_is_stopped(ch)) {
 		bool was_begun = ch->is_begun;
 		int head = input_channel_head(ch, &item->batch);
 
 		if (head < 0 || head == INPUT_HEAD_NONE)
 			return head;
-		if (head == INPUT_HEAD_EVENT) {
+		if (head == INPUT_HEAD_EVENT || head == INPUT_HEAD_HANDLED) {
 			item->event = input_channel_event(ch, 0);
 			raise_watermark(g, ch, item->event->watermark);
 			if (has_step(g))
 				return give_step(g, item, channel);
-			return give(g, item, INPUT_EVENT, channel);
+			if (head == INPUT_HEAD_EVENT)
+				return give(g, item, INPUT_EVENT, channel);
+			pass_event(g, ch);
+			continue;
 		}
 		if (!was_begun) {
 			g->counters.bufs++;
@@ -181,6 +192,7 @@ static int next_of(struct input_gate *g, uint32_t channel, struct input_item *it
 			return give_step(g, item, channel);
 		finish_buf(g, ch);
 	}
+	return 0;
 }
 
 static void turn(struct input_gate *g)
@@ -234,8 +246,7 @@ static void consume_event(struct input_gate *g, uint32_t channel)
 	struct input_channel *ch = &g->channels[channel];
 	bool is_last = input_channel_event(ch, 0)->kind == EVENT_END_OF_PARTITION;
 
-	input_channel_pop(ch);
-	g->counters.events++;
+	pass_event(g, ch);
 	if (is_last) {
 		ch->is_open = false;
 		g->open_count--;
@@ -276,6 +287,13 @@ void input_gate_block(struct input_gate *g, uint32_t channel)
 
 	CHECK(!ch->is_blocked && ch->is_open);
 	ch->is_blocked = true;
+	ch->blocked_behind = 0;
+}
+
+void input_gate_block_behind(struct input_gate *g, uint32_t channel, const struct event *e)
+{
+	input_gate_block(g, channel);
+	channel_at(g, channel)->blocked_behind = e->announcement;
 }
 
 void input_gate_resume(struct input_gate *g, uint32_t channel)
@@ -289,6 +307,11 @@ void input_gate_resume(struct input_gate *g, uint32_t channel)
 bool input_gate_is_blocked(const struct input_gate *g, uint32_t channel)
 {
 	return channel_at(g, channel)->is_blocked;
+}
+
+bool input_gate_is_stopped(const struct input_gate *g, uint32_t channel)
+{
+	return input_channel_is_stopped(channel_at(g, channel));
 }
 
 void input_gate_all_processed(struct input_gate *g, uint32_t channel)
@@ -330,21 +353,61 @@ const struct input_gate_counters *input_gate_counters(const struct input_gate *g
 
 /* ---- ahead of the line ---- */
 
+bool input_gate_next_early(struct input_gate *g, struct input_early *early)
+{
+	uint32_t left = 0;
+
+	for (uint32_t c = 0; g->has_news && c < g->channel_count; c++) {
+		if (g->channels[c].early_count == 0)
+			continue;
+		early->event = input_channel_next_early(&g->channels[c], &early->is_barrier);
+		early->channel = c;
+		if (early->event != NULL)
+			return true;
+		left += g->channels[c].early_count;
+	}
+	g->has_news = left > 0;
+	return false;
+}
+
+bool input_gate_convert(struct input_gate *g, uint32_t channel, int64_t checkpoint_id)
+{
+	g->has_news = true;
+	return input_channel_convert(channel_at(g, channel), checkpoint_id);
+}
+
+bool input_gate_is_in_line(const struct input_gate *g, uint32_t channel, int64_t checkpoint_id)
+{
+	const struct input_channel *ch = channel_at(g, channel);
+
+	return input_channel_find(ch, checkpoint_id) != ch->event_tail;
+}
+
+bool input_gate_next_arrival(
+		struct input_gate *g, uint32_t *channel, const struct event **barrier)
+{
+	for (uint32_t c = 0; g->has_news && c < g->channel_count; c++) {
+		*barrier = input_channel_next_arrival(&g->channels[c]);
+		*channel = c;
+		if (*barrier != NULL)
+			return true;
+	}
+	return false;
+}
+
 uint64_t input_gate_position(const struct input_gate *g, uint32_t channel)
 {
 	return channel_at(g, channel)->position;
 }
 
-uint32_t input_gate_event_count(const struct input_gate *g, uint32_t channel)
+uint64_t input_gate_known_count(const struct input_gate *g, uint32_t channel)
 {
-	return input_channel_event_count(channel_at(g, channel));
+	return input_channel_known_count(channel_at(g, channel));
 }
 
-const struct event *input_gate_event_at(
-		const struct input_gate *g, uint32_t channel, uint32_t index)
+uint32_t input_gate_recovered_count(const struct input_gate *g, uint32_t channel)
 {
-	CHECK(index < input_gate_event_count(g, channel));
-	return input_channel_event(channel_at(g, channel), index);
+	return input_channel_recovered_left(channel_at(g, channel));
 }
 
 uint32_t input_gate_inflight_count(const struct input_gate *g, uint32_t channel)
@@ -360,15 +423,6 @@ struct buf *input_gate_inflight_at(
 	CHECK(index < input_channel_count(ch));
 	*offset = index == 0 && ch->is_begun ? record_reader_offset(ch->reader) : 0;
 	return input_channel_buf(ch, index);
-}
-
-uint32_t input_gate_inflight_before(const struct input_gate *g, uint32_t channel, uint64_t cut)
-{
-	const struct input_channel *ch = channel_at(g, channel);
-	uint64_t taken = cut < ch->taken_count ? cut : ch->taken_count;
-
-	return input_channel_recovered_left(ch) +
-			(uint32_t)(taken > ch->position ? taken - ch->position : 0);
 }
 
 int input_gate_restore(

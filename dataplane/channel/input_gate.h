@@ -74,8 +74,12 @@ void input_gate_consume(struct input_gate *g, uint32_t count);
 /* From now on the channel processes nothing, until resumed; it must not be blocked already.  The
  * item given last may still be consumed, as the barrier that blocks its channel is. */
 void input_gate_block(struct input_gate *g, uint32_t channel);
+/* The same, from behind an event that was handled ahead of its turn, in .announcement. */
+void input_gate_block_behind(struct input_gate *g, uint32_t channel, const struct event *e);
 void input_gate_resume(struct input_gate *g, uint32_t channel);
 bool input_gate_is_blocked(const struct input_gate *g, uint32_t channel);
+/* Blocked, and the event behind which that holds has been passed. */
+bool input_gate_is_stopped(const struct input_gate *g, uint32_t channel);
 
 /* Channels whose end of partition has not been consumed. */
 uint32_t input_gate_open_count(const struct input_gate *g);
@@ -92,25 +96,46 @@ uint32_t input_gate_queued_count(const struct input_gate *g);
 
 const struct input_gate_counters *input_gate_counters(const struct input_gate *g);
 
-/* ---- ahead of the line, for barriers that are announced (IC-3) and for channel state ---- */
+/* ---- ahead of the line: barriers that are announced (IC-3), and channel state ---- */
+
+/* A barrier that is to be heard of before its turn, each once; several together from the lowest
+ * channel up. */
+struct input_early {
+	uint32_t channel;
+	const struct event *event; /* valid until the next call of the gate */
+	bool is_barrier;           /* to be handled now, and passed silently at its cut; otherwise
+				    * announced only */
+};
+
+/* False: there is none. */
+bool input_gate_next_early(struct input_gate *g, struct input_early *early);
+
+/* IC-9: the barrier of that checkpoint, which was announced, is to come early.  False: it is not in
+ * line. */
+bool input_gate_convert(struct input_gate *g, uint32_t channel, int64_t checkpoint_id);
+
+/* True while the barrier of that checkpoint waits in line to be handled there. */
+bool input_gate_is_in_line(const struct input_gate *g, uint32_t channel, int64_t checkpoint_id);
+
+/* Barriers that came with the last polls, each once, in the order of each channel (IC-4). */
+bool input_gate_next_arrival(
+		struct input_gate *g, uint32_t *channel, const struct event **barrier);
 
 /* Buffers of the channel processed entirely: its position in line. */
 uint64_t input_gate_position(const struct input_gate *g, uint32_t channel);
 
-/* Events of the channel that are in and not yet consumed, 0 the next one. */
-uint32_t input_gate_event_count(const struct input_gate *g, uint32_t channel);
-const struct event *input_gate_event_at(
-		const struct input_gate *g, uint32_t channel, uint32_t index);
+/* Buffers below the answer have come, and every barrier before them was told as arrived (on a plain
+ * ring: has been handled, PS-5). */
+uint64_t input_gate_known_count(const struct input_gate *g, uint32_t channel);
 
-/* The buffers of the channel that are here, 0 the next one, with the offset from which on it has
- * not been processed (0 but for the first). */
+/* Buffers of an earlier attempt that are ahead of all others of the channel. */
+uint32_t input_gate_recovered_count(const struct input_gate *g, uint32_t channel);
+
+/* The buffers of the channel that are here, 0 the next one - recovered ones, then those from the
+ * position on - with the offset from which on it has not been processed (0 but for the first). */
 uint32_t input_gate_inflight_count(const struct input_gate *g, uint32_t channel);
 struct buf *input_gate_inflight_at(const struct input_gate *g, uint32_t channel, uint32_t index,
 		uint32_t *offset);
-
-/* How many of them are before `cut`, recovered ones counted: what is kept when a barrier with that
- * cut is overtaken. */
-uint32_t input_gate_inflight_before(const struct input_gate *g, uint32_t channel, uint64_t cut);
 
 /* The bytes of a record begun in buffers already processed (14.1); 0 bytes: none. */
 const uint8_t *input_gate_partial(const struct input_gate *g, uint32_t channel, uint32_t *bytes);

@@ -34,7 +34,7 @@ struct output_gate {
 	uint32_t oversized_bytes;
 	int64_t watermark;
 	uint64_t flush_ns, next_flush_ns;
-	bool is_starved;
+	bool is_aligned_only, is_starved;
 	uint64_t starved_since_ns; /* 0: not seen yet */
 	uint32_t processed_count;  /* channels, from 0 on, known to have processed all */
 	struct output_gate_counters counters;
@@ -82,6 +82,7 @@ static int configure(struct output_gate *g, const struct output_gate_config *con
 	g->queue_count = ring_channel_config(config->channels[0])->queue_count;
 	g->record_bytes = config->record_bytes;
 	g->flush_ns = config->flush_ns;
+	g->is_aligned_only = config->is_aligned_only;
 	g->watermark = WEIR_WATERMARK_NONE;
 	if (g->record_bytes != 0) {
 		g->record_bytes_max = g->record_bytes;
@@ -414,6 +415,8 @@ int output_gate_broadcast(struct output_gate *g, const struct event *e)
 
 	struct event copy = *e;
 	copy.watermark = g->watermark;
+	if (g->is_aligned_only && e->kind == EVENT_BARRIER)
+		copy.options = checkpoint_options_without_unaligned(&e->options);
 	for (uint32_t c = 0; c < g->channel_count; c++) {
 		if (g->outlets[c].buf != NULL)
 			finish(g, c);
@@ -528,6 +531,35 @@ bool output_gate_is_all_processed(struct output_gate *g)
 const struct output_gate_counters *output_gate_counters(const struct output_gate *g)
 {
 	return &g->counters;
+}
+
+bool output_gate_carries_unaligned(const struct output_gate *g)
+{
+	return !g->is_aligned_only;
+}
+
+uint32_t output_gate_overtaken_count(const struct output_gate *g, uint32_t channel)
+{
+	const struct output_queue *q = output_gate_queue(g, channel);
+
+	if (g->is_aligned_only || ring_channel_config(q->channel)->is_plain)
+		return 0;
+	return output_queue_count(q);
+}
+
+bool output_gate_is_held(const struct output_gate *g, int64_t checkpoint_id)
+{
+	for (uint32_t c = 0; c < g->channel_count && !g->is_aligned_only; c++) {
+		if (output_queue_is_held(&g->queues[c], checkpoint_id))
+			return true;
+	}
+	return false;
+}
+
+uint32_t output_gate_time_out(struct output_gate *g, uint32_t channel, int64_t checkpoint_id)
+{
+	CHECK(channel < g->channel_count);
+	return output_queue_time_out(&g->queues[channel], checkpoint_id);
 }
 
 const struct output_queue *output_gate_queue(const struct output_gate *g, uint32_t channel)

@@ -32,6 +32,7 @@ struct output_gate_config {
 	uint32_t record_bytes;          /* 0: variable */
 	uint32_t record_bytes_max;      /* variable: without the prefix */
 	uint64_t flush_ns;              /* execution.buffer-timeout; 0: at every chance */
+	bool is_aligned_only; /* it cannot carry unaligned barriers (OU-2) */
 };
 
 /* Counters only grow; the owner reads them. */
@@ -65,9 +66,23 @@ uint32_t output_gate_oversized_bytes(const struct output_gate *g);
 void output_gate_watermark(struct output_gate *g, int64_t watermark);
 
 /* Puts an event in line on every channel, behind all records so far: open buffers are finished,
- * cut, number and watermark are filled in.  -EAGAIN: some channel has too many events waiting;
- * then nothing was done. */
+ * cut, boundary, number and watermark are filled in.  A barrier that needs channel state goes over
+ * an edge that cannot carry it as FORCED_ALIGNED (OU-3).  -EAGAIN: some channel has too many events
+ * waiting; then nothing was done. */
 int output_gate_broadcast(struct output_gate *g, const struct event *e);
+
+/* True when a barrier that needs channel state keeps that over this edge. */
+bool output_gate_carries_unaligned(const struct output_gate *g);
+
+/* What the unaligned barrier just broadcast has overtaken on that channel: this many, the first
+ * ones of its queue. */
+uint32_t output_gate_overtaken_count(const struct output_gate *g, uint32_t channel);
+
+/* True while a timeoutable barrier of that checkpoint waits on some channel (SP-13). */
+bool output_gate_is_held(const struct output_gate *g, int64_t checkpoint_id);
+
+/* SP-15, as output_queue_time_out; the barrier leaves with the next poll. */
+uint32_t output_gate_time_out(struct output_gate *g, uint32_t channel, int64_t checkpoint_id);
 
 /* Finishes open buffers and watermarks not yet sent when flush_ns has passed since the last time.
  * Returns how many buffers that made. */

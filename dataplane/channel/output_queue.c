@@ -41,15 +41,95 @@ bool output_queue_has_room(const struct output_queue *q, enum event_kind kind)
 	return output_queue_event_count(q) + reserved(kind) < CHANNEL_CONTROL_MAX;
 }
 
+static struct event *event_at(struct output_queue *q, uint32_t index)
+{
+	return &q->events[index & EVENTS_MASK];
+}
+
+static bool is_timeoutable(const struct event *e)
+{
+	return e->kind == EVENT_BARRIER && checkpoint_options_is_timeoutable(&e->options);
+}
+
+static bool is_waiting(const struct output_queue *q, const struct event *e)
+{
+	return is_timeoutable(e) && q->pushed_count < e->cut &&
+			!ring_channel_config(q->channel)->is_plain;
+}
+
+/* Those before `index` that would hold it up. */
+static void let_go(struct output_queue *q, uint32_t index)
+{
+	for (uint32_t i = q->event_head; i != index; i++) {
+		if (is_timeoutable(event_at(q, i)))
+			event_at(q, i)->options.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE;
+	}
+}
+
 void output_queue_announce(struct output_queue *q, const struct event *e)
 {
 	CHECK(output_queue_has_room(q, (enum event_kind)e->kind));
+	bool is_overtaking = event_is_barrier_ahead(e) &&
+			!ring_channel_config(q->channel)->is_plain;
 
-	struct event *copy = &q->events[q->event_tail & EVENTS_MASK];
+	if (is_overtaking) {
+		let_go(q, q->event_tail);
+		(void)output_queue_push(q);
+	}
+	struct event *copy = event_at(q, q->event_tail);
 	*copy = *e;
 	copy->cut = q->next_sequence;
+	copy->boundary = is_overtaking ? q->pushed_count : copy->cut;
 	copy->announcement = ++q->announcement;
 	q->event_tail++;
+}
+
+/* ---- timeout ---- */
+
+/* The index of the barrier that waits, or the tail. */
+static uint32_t find_held(const struct output_queue *q, int64_t checkpoint_id)
+{
+	for (uint32_t i = q->event_head; i != q->event_tail; i++) {
+		const struct event *e = &q->events[i & EVENTS_MASK];
+
+		if (e->checkpoint_id == checkpoint_id && is_waiting(q, e))
+			return i;
+	}
+	return q->event_tail;
+}
+
+bool output_queue_is_held(const struct output_queue *q, int64_t checkpoint_id)
+{
+	return find_held(q, checkpoint_id) != q->event_tail;
+}
+
+uint32_t output_queue_time_out(struct output_queue *q, int64_t checkpoint_id)
+{
+	(void)output_queue_push(q);
+	uint32_t index = find_held(q, checkpoint_id);
+	if (index == q->event_tail)
+		return 0;
+
+	struct event *e = event_at(q, index);
+	let_go(q, index);
+	e->options = checkpoint_options_as_unaligned(&e->options);
+	e->boundary = q->pushed_count;
+	return (uint32_t)(e->cut - e->boundary);
+}
+
+/* ---- push ---- */
+
+/* Events that may leave now, from the head, in one run of the array. */
+static uint32_t leaving_run(const struct output_queue *q)
+{
+	uint32_t from = q->event_head & EVENTS_MASK;
+	uint32_t most = output_queue_event_count(q), run = 0;
+
+	if (most > CHANNEL_CONTROL_MAX - from)
+		most = CHANNEL_CONTROL_MAX - from;
+	while (run < most && !is_waiting(q, &q->events[from + run]))
+		run++;
+	return run;
 }
 
 static uint32_t push_events(struct output_queue *q)
@@ -57,16 +137,13 @@ static uint32_t push_events(struct output_queue *q)
 	uint32_t moved = 0;
 
 	while (q->event_head != q->event_tail) {
-		uint32_t from = q->event_head & EVENTS_MASK;
-		uint32_t run = output_queue_event_count(q);
+		uint32_t run = leaving_run(q);
+		uint32_t taken = run == 0 ? 0 : ring_channel_announce(q->channel,
+						event_at(q, q->event_head), run);
 
-		if (run > CHANNEL_CONTROL_MAX - from)
-			run = CHANNEL_CONTROL_MAX - from;
-
-		uint32_t taken = ring_channel_announce(q->channel, &q->events[from], run);
 		q->event_head += taken;
 		moved += taken;
-		if (taken < run)
+		if (taken == 0 || taken < run)
 			break;
 	}
 	return moved;
@@ -78,16 +155,16 @@ static uint64_t push_limit(struct output_queue *q)
 	uint64_t limit = q->next_sequence;
 
 	if (q->event_head != q->event_tail)
-		limit = q->events[q->event_head & EVENTS_MASK].cut;
+		limit = event_at(q, q->event_head)->boundary;
 	if (q->credit < limit)
 		q->credit = ring_channel_credit(q->channel);
 	return q->credit < limit ? q->credit : limit;
 }
 
-uint32_t output_queue_push(struct output_queue *q)
+static uint32_t push_bufs(struct output_queue *q)
 {
-	uint32_t moved = push_events(q);
 	uint64_t limit = push_limit(q);
+	uint32_t moved = 0;
 
 	while (q->pushed_count < limit) {
 		uint32_t from = (uint32_t)q->pushed_count & BUFS_MASK;
@@ -99,6 +176,19 @@ uint32_t output_queue_push(struct output_queue *q)
 		q->pushed_count += run;
 		moved += (uint32_t)run;
 	}
+	return moved;
+}
+
+/* A barrier that waited for the last of its buffers leaves right behind it. */
+uint32_t output_queue_push(struct output_queue *q)
+{
+	uint32_t moved = 0, now;
+
+	do {
+		now = push_events(q);
+		now += push_bufs(q);
+		moved += now;
+	} while (now > 0 && q->event_head != q->event_tail);
 	return moved;
 }
 

@@ -10,8 +10,16 @@
  * Errors   -EAGAIN when events pile up at a receiver that takes none; nothing is dropped.
  * Life     init, { add, announce, push }*, clear.
  *
- * Never pushes a buffer numbered at the cut of an event, or above, before that event is on the
+ * Never pushes a buffer numbered at the boundary of an event, or above, before that event is on the
  * control lane.
+ *
+ * How the rules of 17.3 are met.  An unaligned barrier leaves at once (SP-12); what it overtakes is
+ * what is still here then, and stays the sender's to persist.  A timeoutable barrier waits here
+ * until all before it has left (SP-13, SP-14: then nothing of the sender's is overtaken), or until
+ * it is timed out and leaves like an unaligned one (SP-15).  All others leave at once and take
+ * effect at their cut.  Events leave in their order: a timeoutable barrier that a younger unaligned
+ * one would have to wait for is stale by then, and goes ahead of it as a plain aligned one, which
+ * nobody is told of before its turn.
  */
 
 #include "dataplane/channel/ring_channel.h"
@@ -61,11 +69,19 @@ void output_queue_add(struct output_queue *q, struct buf *b);
 /* True when an event of that kind can be announced now. */
 bool output_queue_has_room(const struct output_queue *q, enum event_kind kind);
 
-/* Puts a copy of `e` in line behind the last buffer: fills its cut and number.  Needs room. */
+/* Puts a copy of `e` in line behind the last buffer: fills its cut, boundary and number.  Needs
+ * room.  What an unaligned barrier has overtaken is all that is in the queue afterwards. */
 void output_queue_announce(struct output_queue *q, const struct event *e);
 
 /* Moves what may leave: events, then buffers by credit.  Returns how many of both moved. */
 uint32_t output_queue_push(struct output_queue *q);
+
+/* True while the timeoutable barrier of that checkpoint waits for the data before it. */
+bool output_queue_is_held(const struct output_queue *q, int64_t checkpoint_id);
+
+/* SP-15: makes that barrier an unaligned one, which the next push sends.  Returns how many buffers
+ * it overtakes, the first ones of the queue; 0: it does not wait (any more), nothing was done. */
+uint32_t output_queue_time_out(struct output_queue *q, int64_t checkpoint_id);
 
 /* Releases the buffers that wait, forgets the events. */
 void output_queue_clear(struct output_queue *q);

@@ -11,8 +11,9 @@
  * Life     create, { send*, receive* }, destroy (releases what is still in the lanes).
  *
  * Four lanes: data (a single-producer single-consumer ring of buffers), control (the same for
- * events, by value), credit (one growing number: buffers numbered below it may be pushed) and a
- * mark back (all records processed, SP-7).  Control never waits behind data.  Order between the
+ * events, by value; the receiver of a plain channel looks at them in line only), credit (one
+ * growing number: buffers numbered below it may be pushed) and a mark back (all records
+ * processed, SP-7).  Control never waits behind data.  Order between the
  * two: the sender announces an event before it pushes a buffer numbered at its cut or above; the
  * receiver takes data first, then control, then processes.
  */
@@ -29,6 +30,8 @@ struct ring_channel;
 struct channel_config {
 	uint32_t queue_count;  /* at the sender, 2 or more: open one and output queue */
 	uint32_t credit_count; /* in the ring and at the receiver, 1 or more */
+	bool is_plain; /* no lane of its own for control: events are heard of in line only, so that
+			* none overtakes anything (how a plain ring is compared; PS-5) */
 };
 
 /* The buffers of one channel never exceed this: a pool that holds the sum of it over all channels

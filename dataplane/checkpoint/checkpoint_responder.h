@@ -9,12 +9,15 @@
 
 #include "dataplane/checkpoint/checkpoint_metrics.h"
 
+struct channel_state_result;
 struct task_state;
 
 struct checkpoint_responder {
-	/* `state` stays valid until subtask_checkpoint_coordinator_release. */
+	/* `state` and `in_flight` (NULL: it has none) stay valid until
+	 * subtask_checkpoint_coordinator_release. */
 	void (*acknowledge)(struct checkpoint_responder *r, int64_t checkpoint_id,
-			const struct checkpoint_metrics *metrics, const struct task_state *state);
+			const struct checkpoint_metrics *metrics, const struct task_state *state,
+			const struct channel_state_result *in_flight);
 	void (*decline)(struct checkpoint_responder *r, int64_t checkpoint_id,
 			enum decline_reason reason, const char *text);
 	/* Optional: hands in the releases that have arrived by now, so that a checkpoint that comes

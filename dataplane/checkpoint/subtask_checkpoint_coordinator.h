@@ -10,8 +10,8 @@
  * Time     callers pass now_ns; the clock is read only to measure the synchronous part.
  * Errors   a failure of the asynchronous part declines the checkpoint (SC-3); nothing here fails
  *          the task but what an operator does in its hook.
- * Life     create, { checkpoint_state, abort_on_barrier, notify_*, step, release }*, stop, step
- *          until is_idle, destroy.
+ * Life     create, { prepare, checkpoint_state, finish_input, abort_on_barrier, notify_*, step,
+ *          release }*, close, step until is_idle, destroy.
  */
 
 #include "dataplane/checkpoint/checkpoint_metrics.h"
@@ -20,6 +20,7 @@
 #include <stddef.h>
 
 struct chain;
+struct channel_state_writer;
 struct checkpoint_responder;
 struct clock;
 struct operator_files;
@@ -34,6 +35,7 @@ struct subtask_checkpoint_coordinator_config {
 	uint32_t output_count;
 	struct state_writer *writer;
 	struct operator_files *files;           /* NULL: the operators have none */
+	struct channel_state_writer *channel_state; /* NULL: what needs it is declined */
 	struct checkpoint_responder *responder;
 	struct clock *clock;
 	const char *checkpoint_dir;             /* holds chk-<id>/ */
@@ -52,9 +54,29 @@ int subtask_checkpoint_coordinator_create(struct subtask_checkpoint_coordinator 
 		const struct subtask_checkpoint_coordinator_config *config);
 void subtask_checkpoint_coordinator_destroy(struct subtask_checkpoint_coordinator *c);
 
+/* Step P of 14.1, for options that need channel state.  Of a timeoutable one the input is finished
+ * then; of an unaligned one the caller says so. */
+void subtask_checkpoint_coordinator_prepare(
+		struct subtask_checkpoint_coordinator *c, const struct event *barrier);
+
 /* 14.2.  true when the checkpoint was performed (it passed step 0). */
 bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_coordinator *c,
 		const struct event *barrier, const struct checkpoint_arrival *arrival);
+
+/* All input in flight of an unaligned checkpoint has been handed to the writer; `arrival` as it
+ * stands now, complete. */
+void subtask_checkpoint_coordinator_finish_input(struct subtask_checkpoint_coordinator *c,
+		int64_t checkpoint_id, const struct checkpoint_arrival *arrival);
+
+/* The options of the checkpoint performed last, as it was performed (step 1). */
+const struct checkpoint_options *subtask_checkpoint_coordinator_performed(
+		const struct subtask_checkpoint_coordinator *c);
+
+/* 14.2 step 4: when the timer of the outputs is due (UINT64_MAX: none), and running it. */
+uint64_t subtask_checkpoint_coordinator_deadline_ns(
+		const struct subtask_checkpoint_coordinator *c);
+void subtask_checkpoint_coordinator_on_time(
+		struct subtask_checkpoint_coordinator *c, uint64_t now_ns);
 
 /* 14.4. */
 void subtask_checkpoint_coordinator_abort_on_barrier(struct subtask_checkpoint_coordinator *c,
@@ -71,12 +93,15 @@ void subtask_checkpoint_coordinator_cancel_downstream(
 		struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id);
 
 /* The asynchronous part goes on.  Returns how much it did. */
-uint32_t subtask_checkpoint_coordinator_step(struct subtask_checkpoint_coordinator *c);
+uint32_t subtask_checkpoint_coordinator_step(
+		struct subtask_checkpoint_coordinator *c, uint64_t now_ns);
 
 /* The acknowledgement handed to the responder has been sent: its state may go. */
 void subtask_checkpoint_coordinator_release(struct subtask_checkpoint_coordinator *c);
 
 /* Ends the running asynchronous part without a word (TK-16). */
 void subtask_checkpoint_coordinator_stop(struct subtask_checkpoint_coordinator *c);
+/* The same, and no checkpoint comes any more; step until is_idle. */
+void subtask_checkpoint_coordinator_close(struct subtask_checkpoint_coordinator *c);
 /* No asynchronous part and no write is under way. */
 bool subtask_checkpoint_coordinator_is_idle(const struct subtask_checkpoint_coordinator *c);

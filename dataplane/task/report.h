@@ -27,7 +27,8 @@ enum task_status {
 /* "RUNNING" and so on. */
 const char *task_status_name(enum task_status status);
 
-struct task_state; /* dataplane/checkpoint/task_state.h */
+struct channel_state_result; /* dataplane/checkpoint/channel_state_writer.h */
+struct task_state;           /* dataplane/checkpoint/task_state.h */
 
 enum report_kind {
 	REPORT_STATUS,      /* .status, .text when TASK_FAILED */
@@ -48,6 +49,7 @@ struct report {
 	enum decline_reason reason;
 	struct checkpoint_metrics metrics;
 	const struct task_state *state;
+	const struct channel_state_result *in_flight; /* NULL: it has none */
 	bool has_finished_operators; /* PL-6 "task finished": all finish logic has run */
 	uint32_t operator_index;
 	uint32_t event_bytes;

@@ -16,11 +16,13 @@ static struct stream_task *task_of(struct checkpoint_responder *r)
 }
 
 static void answer_acknowledge(struct checkpoint_responder *r, int64_t checkpoint_id,
-		const struct checkpoint_metrics *metrics, const struct task_state *state)
+		const struct checkpoint_metrics *metrics, const struct task_state *state,
+		const struct channel_state_result *in_flight)
 {
 	struct stream_task *t = task_of(r);
 
 	t->config.reporter->acknowledge(t->config.reporter, checkpoint_id, metrics, state,
+			in_flight,
 			t->stop_mode == STOP_DRAIN && t->final_minimum_id != 0 &&
 					checkpoint_id >= t->final_minimum_id);
 }
@@ -56,8 +58,15 @@ static int create_handler(struct stream_task *t)
 	struct barrier_handler_config config = {
 		.channel_count = t->channel_count,
 		.has_finished_tasks = t->config.has_finished_tasks,
+		.is_at_least_once = t->config.is_at_least_once,
 	};
-	return barrier_handler_create(&t->handler, &config);
+	struct input_persister_config kept = {
+		.gates = t->config.inputs,
+		.gate_count = t->config.input_count,
+		.writer = t->config.channel_state,
+	};
+	int status = input_persister_create(&t->persister, &kept);
+	return status != 0 ? status : barrier_handler_create(&t->handler, &config);
 }
 
 static int create_checkpoints(struct stream_task *t)
@@ -68,6 +77,7 @@ static int create_checkpoints(struct stream_task *t)
 		.output_count = t->config.output_count,
 		.writer = t->config.writer,
 		.files = t->config.files,
+		.channel_state = t->config.channel_state,
 		.responder = &t->responder,
 		.clock = t->config.clock,
 		.checkpoint_dir = t->config.checkpoint_dir,
@@ -107,6 +117,7 @@ void stream_task_destroy(struct stream_task *t)
 	if (t == NULL)
 		return;
 	barrier_handler_destroy(t->handler);
+	input_persister_destroy(t->persister);
 	subtask_checkpoint_coordinator_destroy(t->checkpoints);
 	free(t);
 }
@@ -128,7 +139,9 @@ void stream_task_start(struct stream_task *t)
 static void wind_down(struct stream_task *t)
 {
 	t->phase = PHASE_CANCELING;
-	subtask_checkpoint_coordinator_stop(t->checkpoints);
+	if (t->handler != NULL)
+		barrier_handler_close(t->handler);
+	subtask_checkpoint_coordinator_close(t->checkpoints);
 	if (t->config.files != NULL)
 		operator_files_stop(t->config.files);
 }
@@ -270,6 +283,7 @@ static uint32_t end_finished(struct stream_task *t)
 {
 	if (t->config.files != NULL)
 		operator_files_stop(t->config.files);
+	subtask_checkpoint_coordinator_close(t->checkpoints);
 	if (!is_wound_down(t))
 		return 0;
 	t->phase = PHASE_ENDED;
@@ -349,6 +363,12 @@ static void begin_turn(struct stream_task *t, uint64_t now_ns)
 	chain_set_now(t->config.chain, now_ns);
 }
 
+/* Ahead of what holds the task up: room, time, the line. */
+static uint32_t hear(struct stream_task *t)
+{
+	return t->config.input_count > 0 ? stream_task_hear(t) : 0;
+}
+
 static uint32_t take(struct stream_task *t)
 {
 	if (t->not_before_ns > t->now_ns)
@@ -362,7 +382,7 @@ static uint32_t end_turn(struct stream_task *t, uint32_t work)
 {
 	work += advance_phase(t);
 	work += serve_outputs(t);
-	work += subtask_checkpoint_coordinator_step(t->checkpoints);
+	work += subtask_checkpoint_coordinator_step(t->checkpoints, t->now_ns);
 	const char *failure = chain_failure(t->config.chain);
 	if (failure != NULL)
 		stream_task_fail(t, failure);
@@ -374,6 +394,8 @@ uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
 {
 	begin_turn(t, now_ns);
 	uint32_t work = serve_files(t);
+	work += hear(t);
+	stream_task_run_timers(t, now_ns);
 	work += take(t);
 	return end_turn(t, work);
 }
@@ -381,7 +403,11 @@ uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
 uint32_t stream_task_serve(struct stream_task *t, uint64_t now_ns)
 {
 	begin_turn(t, now_ns);
-	return end_turn(t, serve_files(t));
+	uint32_t work = serve_files(t);
+	work += hear(t);
+	if (t->config.input_count == 0)
+		work += take(t);
+	return end_turn(t, work);
 }
 
 /* ---- questions ---- */

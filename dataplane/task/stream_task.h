@@ -24,6 +24,9 @@
 #include "dataplane/wire/event.h"
 
 struct chain;
+struct channel_state_result;
+struct channel_state_writer;
+struct checkpoint_options;
 struct clock;
 struct input_gate;
 struct operator_files;
@@ -37,9 +40,11 @@ struct task_state;
 struct task_reporter {
 	void (*status)(struct task_reporter *r, enum task_status status, const char *text);
 	void (*end_of_data)(struct task_reporter *r);
-	/* `state` stays valid until stream_task_release_state. */
+	/* `state` and `in_flight` (NULL: it has none) stay valid until
+	 * stream_task_release_state. */
 	void (*acknowledge)(struct task_reporter *r, int64_t checkpoint_id,
 			const struct checkpoint_metrics *metrics, const struct task_state *state,
+			const struct channel_state_result *in_flight,
 			bool has_finished_operators);
 	void (*decline)(struct task_reporter *r, int64_t checkpoint_id,
 			enum decline_reason reason, const char *text);
@@ -55,6 +60,7 @@ struct stream_task_config {
 	uint32_t output_count;
 	struct state_writer *writer;
 	struct operator_files *files;    /* NULL: the operators have none */
+	struct channel_state_writer *channel_state; /* NULL: what needs it is declined */
 	struct task_reporter *reporter;
 	struct clock *clock;
 	const char *checkpoint_dir;
@@ -63,6 +69,7 @@ struct stream_task_config {
 	uint32_t max_concurrent;
 	bool checkpointing;              /* false: the end waits for no checkpoint (TK-15) */
 	bool has_finished_tasks;         /* checkpoints-after-tasks-finish */
+	bool is_at_least_once;           /* barriers are counted, not aligned */
 };
 
 int stream_task_create(struct stream_task **out, const struct stream_task_config *config);
@@ -71,13 +78,16 @@ void stream_task_destroy(struct stream_task *t);
 /* Reports RUNNING. */
 void stream_task_start(struct stream_task *t);
 
-/* Some batches of input, outputs, files, checkpoints: bounded.  Returns how much was done. */
+/* Timers, some batches of input, outputs, files, checkpoints: bounded.  Returns how much was
+ * done. */
 uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns);
 
 /* ---- by hand, for scenario scripts, which say themselves what is taken when ---- */
 
-/* A turn in which a task with inputs takes nothing. */
+/* A turn in which no timer runs, and a task with inputs takes nothing in line. */
 uint32_t stream_task_serve(struct stream_task *t, uint64_t now_ns);
+/* Runs the timers of alignment that are due, earliest first; a turn does so by itself. */
+void stream_task_run_timers(struct stream_task *t, uint64_t now_ns);
 /* Takes one item of that channel, numbered through all gates; false: nothing can be taken. */
 bool stream_task_take_from(struct stream_task *t, uint32_t channel);
 
@@ -115,5 +125,7 @@ struct stream_task_times {
 /* Any thread; each value whole. */
 struct stream_task_times stream_task_times(const struct stream_task *t);
 
-/* For scenario scripts: what the barrier handler knows.  NULL for a source. */
+/* For scenario scripts: what the barrier handler knows (NULL for a source), and how the checkpoint
+ * performed last was performed. */
 struct barrier_handler *stream_task_barrier_handler(struct stream_task *t);
+const struct checkpoint_options *stream_task_performed_options(const struct stream_task *t);

@@ -6,6 +6,9 @@
 #include "dataplane/base/check.h"
 #include "dataplane/task/stream_task_internal.h"
 
+/* Polls that take all that a channel can hold. */
+enum { HEAR_ALL_TURNS = CHANNEL_BUFFERS_MAX / BATCH_COUNT_MAX + 1 };
+
 struct gate_channel {
 	struct input_gate *gate;
 	uint32_t channel;
@@ -77,34 +80,78 @@ static void perform_checkpoint(struct stream_task *t, const struct event *barrie
 		stream_task_fail(t, failure);
 }
 
+static int64_t wall_ms(const struct stream_task *t)
+{
+	return t->config.clock->wall_ms(t->config.clock);
+}
+
+static struct checkpoint_arrival arrival_of(const struct stream_task *t, int64_t checkpoint_id)
+{
+	struct alignment_metrics m = barrier_handler_metrics(t->handler, checkpoint_id, t->now_ns);
+
+	return (struct checkpoint_arrival){
+		.alignment_duration_ns = m.alignment_duration_ns,
+		.start_delay_ns = m.start_delay_ns,
+		.bytes_processed = m.bytes_processed,
+	};
+}
+
+static void trigger_on_barrier(struct stream_task *t, const struct event *barrier)
+{
+	struct checkpoint_arrival arrival = arrival_of(t, barrier->checkpoint_id);
+
+	perform_checkpoint(t, barrier, &arrival);
+}
+
+static void abort_on_barrier(struct stream_task *t, const struct barrier_decision *d)
+{
+	input_persister_cancel(t->persister, d->checkpoint_id);
+	if (!fail_if_sync_savepoint(t, d->checkpoint_id))
+		subtask_checkpoint_coordinator_abort_on_barrier(
+				t->checkpoints, d->checkpoint_id, d->reason);
+}
+
+static void block(struct stream_task *t, const struct barrier_decision *d)
+{
+	struct gate_channel at = gate_channel_of(t, d->channel);
+
+	if (d->is_ahead)
+		input_gate_block_behind(at.gate, at.channel, &d->barrier);
+	else
+		input_gate_block(at.gate, at.channel);
+}
+
 static void carry_out(struct stream_task *t, const struct barrier_decision *d)
 {
 	struct gate_channel at = gate_channel_of(t, d->channel);
 
 	switch (d->kind) {
 	case BARRIER_BLOCK:
-		input_gate_block(at.gate, at.channel);
+		block(t, d);
 		break;
 	case BARRIER_RESUME:
 		input_gate_resume(at.gate, at.channel);
 		break;
-	case BARRIER_TRIGGER: {
-		struct alignment_metrics m = barrier_handler_metrics(
-				t->handler, d->barrier.checkpoint_id, t->now_ns);
-		struct checkpoint_arrival arrival = {
-			.alignment_duration_ns = m.alignment_duration_ns,
-			.start_delay_ns = m.start_delay_ns,
-			.bytes_processed = m.bytes_processed,
-		};
-
-		perform_checkpoint(t, &d->barrier, &arrival);
+	case BARRIER_CONVERT:
+		CHECK(input_gate_convert(at.gate, at.channel, d->checkpoint_id));
 		break;
-	}
+	case BARRIER_PREPARE:
+		subtask_checkpoint_coordinator_prepare(t->checkpoints, &d->barrier);
+		break;
+	case BARRIER_START:
+		input_persister_start(t->persister, d->checkpoint_id);
+		break;
+	case BARRIER_TRIGGER:
+		trigger_on_barrier(t, &d->barrier);
+		break;
+	case BARRIER_STOP:
+		input_persister_stop(t->persister, d->checkpoint_id);
+		break;
+	case BARRIER_ALL_RECEIVED:
+		t->input_known_id = d->checkpoint_id;
+		break;
 	case BARRIER_ABORT:
-		if (fail_if_sync_savepoint(t, d->checkpoint_id))
-			break;
-		subtask_checkpoint_coordinator_abort_on_barrier(
-				t->checkpoints, d->checkpoint_id, d->reason);
+		abort_on_barrier(t, d);
 		break;
 	}
 }
@@ -117,10 +164,38 @@ static void carry_out_all(struct stream_task *t)
 		carry_out(t, &d);
 }
 
-void stream_task_on_barrier(struct stream_task *t, uint32_t channel, const struct event *barrier)
+uint32_t stream_task_persist_input(struct stream_task *t)
 {
-	barrier_handler_on_barrier(t->handler, channel, barrier, false, t->now_ns,
-			t->config.clock->wall_ms(t->config.clock));
+	uint32_t taken = input_persister_take(t->persister);
+	int64_t id = t->input_known_id;
+
+	if (id == 0 || input_persister_is_waiting(t->persister, id))
+		return taken;
+	struct checkpoint_arrival arrival = arrival_of(t, id);
+	t->input_known_id = 0;
+	subtask_checkpoint_coordinator_finish_input(t->checkpoints, id, &arrival);
+	return taken + 1;
+}
+
+void stream_task_on_arrival(struct stream_task *t, uint32_t channel, const struct event *barrier)
+{
+	barrier_handler_on_arrival(t->handler, channel, barrier->checkpoint_id);
+	input_persister_arrived(t->persister, channel, barrier);
+}
+
+void stream_task_on_announcement(
+		struct stream_task *t, uint32_t channel, const struct event *barrier)
+{
+	barrier_handler_on_announcement(t->handler, channel, barrier, t->now_ns, wall_ms(t));
+	carry_out_all(t);
+}
+
+void stream_task_on_barrier(struct stream_task *t, uint32_t channel, const struct event *barrier,
+		enum barrier_way way)
+{
+	/* Over a plain ring it has not been told before; otherwise that changes nothing (PS-5). */
+	stream_task_on_arrival(t, channel, barrier);
+	barrier_handler_on_barrier(t->handler, channel, barrier, way, t->now_ns, wall_ms(t));
 	carry_out_all(t);
 }
 
@@ -132,30 +207,56 @@ void stream_task_on_cancel(struct stream_task *t, uint32_t channel, const struct
 
 void stream_task_on_end_of_partition(struct stream_task *t, uint32_t channel)
 {
-	barrier_handler_on_end_of_partition(t->handler, channel, t->now_ns);
+	barrier_handler_on_end_of_partition(t->handler, channel, t->now_ns, wall_ms(t));
 	carry_out_all(t);
+}
+
+void stream_task_run_timers(struct stream_task *t, uint64_t now_ns)
+{
+	t->now_ns = now_ns;
+	while (stream_task_can_take(t)) {
+		uint64_t input_ns = t->handler == NULL ? UINT64_MAX
+						       : barrier_handler_deadline_ns(t->handler);
+		uint64_t output_ns = subtask_checkpoint_coordinator_deadline_ns(t->checkpoints);
+
+		if (input_ns > now_ns && output_ns > now_ns)
+			return;
+		if (output_ns < input_ns) {
+			subtask_checkpoint_coordinator_on_time(t->checkpoints, now_ns);
+			continue;
+		}
+		barrier_handler_on_time(t->handler, now_ns);
+		carry_out_all(t);
+		(void)stream_task_hear(t);
+	}
 }
 
 /* TK-3: no input is open, so the task is where the barrier begins. */
 static void trigger_at_source(struct stream_task *t, const struct event *barrier)
 {
-	int64_t delay_ms = t->config.clock->wall_ms(t->config.clock) - barrier->timestamp_ms;
+	int64_t delay_ms = wall_ms(t) - barrier->timestamp_ms;
 	struct checkpoint_arrival arrival = {
 		.start_delay_ns = delay_ms > 0 ? delay_ms * 1000000 : 0,
 	};
 
+	subtask_checkpoint_coordinator_prepare(t->checkpoints, barrier);
 	perform_checkpoint(t, barrier, &arrival);
+	/* All its barriers are in: there are none. */
+	subtask_checkpoint_coordinator_finish_input(
+			t->checkpoints, barrier->checkpoint_id, &arrival);
 }
 
 /* TK-4: stands for a barrier on every channel that is still open. */
 static void trigger_by_rpc(struct stream_task *t, const struct event *barrier)
 {
-	int64_t wall_ms = t->config.clock->wall_ms(t->config.clock);
-
+	/* What its producers have left behind is all here then: they have finished. */
+	for (uint32_t i = 0; i < HEAR_ALL_TURNS && stream_task_hear(t) > 0; i++)
+		continue;
 	for (uint32_t i = 0; i < t->channel_count; i++) {
 		if (!barrier_handler_is_channel_open(t->handler, i))
 			continue;
-		barrier_handler_on_barrier(t->handler, i, barrier, true, t->now_ns, wall_ms);
+		barrier_handler_on_barrier(
+				t->handler, i, barrier, BARRIER_BY_RPC, t->now_ns, wall_ms(t));
 		carry_out_all(t);
 	}
 }
@@ -266,6 +367,8 @@ void stream_task_notify_aborted(struct stream_task *t, int64_t checkpoint_id,
 	forget_deferred(t, checkpoint_id);
 	if (fail_if_sync_savepoint(t, checkpoint_id))
 		return;
+	if (t->persister != NULL)
+		input_persister_cancel(t->persister, checkpoint_id);
 	subtask_checkpoint_coordinator_notify_aborted(t->checkpoints, checkpoint_id);
 }
 
@@ -282,4 +385,9 @@ uint32_t stream_task_open_channels(const struct stream_task *t)
 struct barrier_handler *stream_task_barrier_handler(struct stream_task *t)
 {
 	return t->handler;
+}
+
+const struct checkpoint_options *stream_task_performed_options(const struct stream_task *t)
+{
+	return subtask_checkpoint_coordinator_performed(t->checkpoints);
 }

@@ -66,7 +66,7 @@ static void take_event(struct stream_task *t, uint32_t gate_index, const struct 
 	input_gate_consume(gate, 1);
 	switch (e.kind) {
 	case EVENT_BARRIER:
-		stream_task_on_barrier(t, channel, &e);
+		stream_task_on_barrier(t, channel, &e, BARRIER_IN_LINE);
 		break;
 	case EVENT_CANCEL:
 		stream_task_on_cancel(t, channel, &e);
@@ -131,21 +131,74 @@ static bool take_item(struct stream_task *t, uint32_t gate_index)
 	return take_given(t, gate_index, count, &item);
 }
 
-static bool can_take(const struct stream_task *t)
+bool stream_task_can_take(const struct stream_task *t)
 {
 	return t->status == TASK_RUNNING &&
 			(t->phase == PHASE_RUNNING || t->phase == PHASE_AWAIT_FINAL) &&
 			chain_failure(t->config.chain) == NULL;
 }
 
+/* ---- ahead of the line ---- */
+
+static void tell_arrivals(struct stream_task *t)
+{
+	const struct event *barrier;
+	uint32_t channel;
+
+	for (uint32_t i = 0; i < t->config.input_count; i++) {
+		while (input_gate_next_arrival(t->config.inputs[i], &channel, &barrier))
+			stream_task_on_arrival(t, t->first_channel[i] + channel, barrier);
+	}
+}
+
+/* From the lowest channel up, over all gates. */
+static bool hear_one(struct stream_task *t)
+{
+	struct input_early early;
+
+	for (uint32_t i = 0; i < t->config.input_count; i++) {
+		if (!input_gate_next_early(t->config.inputs[i], &early))
+			continue;
+		struct event e = *early.event;
+		uint32_t channel = t->first_channel[i] + early.channel;
+
+		if (early.is_barrier)
+			stream_task_on_barrier(t, channel, &e, BARRIER_AHEAD);
+		else
+			stream_task_on_announcement(t, channel, &e);
+		return true;
+	}
+	return false;
+}
+
+static uint32_t hear_early(struct stream_task *t)
+{
+	uint32_t work = 0;
+
+	while (stream_task_can_take(t) && hear_one(t))
+		work++;
+	return work;
+}
+
+uint32_t stream_task_hear(struct stream_task *t)
+{
+	uint32_t work = 0;
+
+	for (uint32_t i = 0; i < t->config.input_count; i++)
+		work += input_gate_poll(t->config.inputs[i]);
+	tell_arrivals(t);
+	work += hear_early(t);
+	return work + stream_task_persist_input(t);
+}
+
+/* ---- the turn ---- */
+
 uint32_t stream_task_take_input(struct stream_task *t)
 {
 	uint32_t work = 0, dry = 0;
 
-	for (uint32_t i = 0; i < t->config.input_count; i++)
-		work += input_gate_poll(t->config.inputs[i]);
 	for (uint32_t n = 0; n < TURN_ITEMS_MAX && dry < t->config.input_count; n++) {
-		if (!can_take(t) || !chain_advance(t->config.chain))
+		if (!stream_task_can_take(t) || !chain_advance(t->config.chain))
 			break;
 		if (take_item(t, t->next_gate)) {
 			work++;
@@ -170,8 +223,8 @@ bool stream_task_take_from(struct stream_task *t, uint32_t channel)
 	while (gate_index + 1 < t->config.input_count &&
 			channel >= t->first_channel[gate_index + 1])
 		gate_index++;
-	(void)input_gate_poll(t->config.inputs[gate_index]);
-	if (!can_take(t) || !chain_advance(t->config.chain))
+	(void)stream_task_hear(t);
+	if (!stream_task_can_take(t) || !chain_advance(t->config.chain))
 		return false;
 	int count = input_gate_next_of(t->config.inputs[gate_index],
 			channel - t->first_channel[gate_index], &item);
@@ -183,7 +236,8 @@ uint32_t stream_task_poll_source(struct stream_task *t)
 	uint32_t work = 0;
 
 	for (uint32_t n = 0; n < TURN_POLLS_MAX; n++) {
-		if (!can_take(t) || t->phase != PHASE_RUNNING || !chain_advance(t->config.chain))
+		if (!stream_task_can_take(t) || t->phase != PHASE_RUNNING ||
+				!chain_advance(t->config.chain))
 			break;
 		uint32_t room = chain_room(t->config.chain);
 		if (room == 0)

@@ -9,6 +9,7 @@
 #include "dataplane/channel/output_gate.h"
 #include "dataplane/checkpoint/barrier_handler.h"
 #include "dataplane/checkpoint/checkpoint_responder.h"
+#include "dataplane/checkpoint/input_persister.h"
 #include "dataplane/checkpoint/operator_files.h"
 #include "dataplane/checkpoint/subtask_checkpoint_coordinator.h"
 #include "dataplane/operator/chain.h"
@@ -37,7 +38,9 @@ struct stream_task {
 	uint64_t not_before_ns;
 
 	struct subtask_checkpoint_coordinator *checkpoints;
-	struct barrier_handler *handler; /* NULL: no inputs */
+	struct barrier_handler *handler;   /* NULL: no inputs */
+	struct input_persister *persister; /* NULL: no inputs */
+	int64_t input_known_id; /* all its barriers are in, not all that they overtook; 0: none */
 	uint32_t first_channel[GATES_PER_TASK_MAX]; /* number of each gate's channel 0 */
 	uint64_t bytes_seen[GATES_PER_TASK_MAX];    /* IG-4 */
 	uint32_t channel_count;
@@ -60,15 +63,29 @@ struct stream_task {
 /* Makes the task fail once; later calls do nothing. */
 void stream_task_fail(struct stream_task *t, const char *text);
 
+/* True while records, events and timers may act: it is not in the middle of its last words. */
+bool stream_task_can_take(const struct stream_task *t);
+
+/* Receives, and handles what is to be handled ahead of the line, whatever else holds the task up
+ * (IG-2).  Returns how much was done. */
+uint32_t stream_task_hear(struct stream_task *t);
+
 /* Takes a bounded share of input: records, watermarks, events.  Returns how many items. */
 uint32_t stream_task_take_input(struct stream_task *t);
 /* The same for a source. */
 uint32_t stream_task_poll_source(struct stream_task *t);
 
 /* Events that concern checkpoints (IG-1), `channel` numbered through all gates. */
-void stream_task_on_barrier(struct stream_task *t, uint32_t channel, const struct event *barrier);
+void stream_task_on_arrival(struct stream_task *t, uint32_t channel, const struct event *barrier);
+void stream_task_on_announcement(
+		struct stream_task *t, uint32_t channel, const struct event *barrier);
+void stream_task_on_barrier(struct stream_task *t, uint32_t channel, const struct event *barrier,
+		enum barrier_way way);
 void stream_task_on_cancel(struct stream_task *t, uint32_t channel, const struct event *cancel);
 void stream_task_on_end_of_partition(struct stream_task *t, uint32_t channel);
+
+/* Hands over what has come for channel state; finishes the input once all is in. */
+uint32_t stream_task_persist_input(struct stream_task *t);
 
 /* Performs the triggers that waited for the end of data to be out. */
 void stream_task_run_deferred_triggers(struct stream_task *t);

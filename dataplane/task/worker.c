@@ -190,7 +190,7 @@ static void report_end_of_data(struct task_reporter *r)
 
 static void report_acknowledge(struct task_reporter *r, int64_t checkpoint_id,
 		const struct checkpoint_metrics *metrics, const struct task_state *state,
-		bool has_finished_operators)
+		const struct channel_state_result *in_flight, bool has_finished_operators)
 {
 	struct task *t = reporting_task(r);
 	struct report *report = new_report(t, REPORT_ACKNOWLEDGE);
@@ -199,6 +199,7 @@ static void report_acknowledge(struct task_reporter *r, int64_t checkpoint_id,
 	report->checkpoint_id = checkpoint_id;
 	report->metrics = *metrics;
 	report->state = state;
+	report->in_flight = in_flight;
 	report->has_finished_operators = has_finished_operators;
 	send_report(t->worker, report);
 }

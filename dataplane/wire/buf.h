@@ -16,6 +16,7 @@
 #include "dataplane/base/limits.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -103,6 +104,12 @@ static inline struct buf *buf_alloc(struct buf_pool *pool)
 static inline void buf_retain(struct buf *b)
 {
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+}
+
+/* True for the one owner left of a buffer. */
+static inline bool buf_is_ours_alone(const struct buf *b)
+{
+	return atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
 
 /* One owner less; the last one gives it back to its pool. */

@@ -9,6 +9,10 @@
  *
  * An event has a position in line: every buffer numbered below its cut is before it.  It also has
  * a number of its own, 1, 2, 3 ... within its channel, which buffers made behind it name.
+ *
+ * The boundary says who keeps what an unaligned barrier overtakes: of the buffers before the cut
+ * those numbered below the boundary have left the sender, so they are the receiver's to persist,
+ * and the rest is the sender's.  Of any other event the boundary is the cut.
  */
 
 #include "dataplane/base/limits.h"
@@ -68,6 +72,54 @@ static inline bool checkpoint_options_needs_channel_state(const struct checkpoin
 	return checkpoint_options_is_unaligned(o) || checkpoint_options_is_timeoutable(o);
 }
 
+/* 10.3: what a task whose outputs can carry unaligned barriers makes of a forced one (14.2). */
+static inline struct checkpoint_options checkpoint_options_with_unaligned(
+		const struct checkpoint_options *o)
+{
+	struct checkpoint_options options = *o;
+
+	if (o->alignment == ALIGNMENT_FORCED_ALIGNED)
+		options.alignment = o->aligned_timeout_ms == ALIGNED_TIMEOUT_NONE
+				? ALIGNMENT_UNALIGNED
+				: ALIGNMENT_ALIGNED;
+	return options;
+}
+
+/* 10.3: for an edge that cannot. */
+static inline struct checkpoint_options checkpoint_options_without_unaligned(
+		const struct checkpoint_options *o)
+{
+	struct checkpoint_options options = *o;
+
+	if (checkpoint_options_needs_channel_state(o))
+		options.alignment = ALIGNMENT_FORCED_ALIGNED;
+	return options;
+}
+
+static inline struct checkpoint_options checkpoint_options_as_unaligned(
+		const struct checkpoint_options *o)
+{
+	struct checkpoint_options options = *o;
+
+	options.alignment = ALIGNMENT_UNALIGNED;
+	options.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE;
+	return options;
+}
+
+/* Of a timeoutable checkpoint of that time, until its timeout: 0 when it has passed. */
+static inline uint64_t checkpoint_options_timeout_left_ns(
+		const struct checkpoint_options *o, int64_t timestamp_ms, int64_t wall_ms)
+{
+	const int64_t most_ms = INT64_MAX / 4 / 1000000;
+	int64_t passed_ms, left_ms;
+
+	if (__builtin_sub_overflow(wall_ms, timestamp_ms, &passed_ms) ||
+			__builtin_sub_overflow(o->aligned_timeout_ms, passed_ms, &left_ms) ||
+			left_ms > most_ms)
+		left_ms = most_ms;
+	return left_ms > 0 ? (uint64_t)left_ms * 1000000u : 0;
+}
+
 enum event_kind {
 	EVENT_BARRIER = 1,
 	EVENT_CANCEL,           /* of `checkpoint_id`; in line like any other (OU-4) */
@@ -82,6 +134,7 @@ struct event {
 	int64_t timestamp_ms;  /* barrier: wall clock of the trigger */
 	struct checkpoint_options options; /* barrier */
 	uint64_t cut;          /* buffers below it are before the event */
+	uint64_t boundary;     /* buffers below it are the receiver's to persist; at most the cut */
 	int64_t watermark;     /* holds at the cut */
 	uint32_t announcement; /* its number in its channel */
 	uint8_t kind;          /* enum event_kind */
@@ -90,6 +143,12 @@ struct event {
 
 static_assert(sizeof(struct event) <= LINE_BYTES, "one line");
 static_assert(sizeof(struct event) % 8 == 0, "the control lane copies words");
+
+/* True for what is handled as soon as it comes, wherever in line it is. */
+static inline bool event_is_barrier_ahead(const struct event *e)
+{
+	return e->kind == EVENT_BARRIER && checkpoint_options_is_unaligned(&e->options);
+}
 
 /* True for what the barrier handler must hear of before it is in line (IC-3). */
 static inline bool event_is_early(const struct event *e)

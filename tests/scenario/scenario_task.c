@@ -31,6 +31,8 @@ static bool start(void *world)
 	struct task_world *w = world;
 	uint32_t links = w->settings.link_count, channels = w->settings.channel_count;
 
+	if (w->settings.is_at_least_once && w->settings.is_unaligned)
+		return scenario_malformed(w->s, "'unaligned on' needs exactly-once");
 	if (links > 1 && links != channels)
 		return scenario_malformed(w->s, "%u links for %u channels", links, channels);
 	w->lines = calloc(channels + 1, sizeof(w->lines[0]));

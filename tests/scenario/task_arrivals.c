@@ -1,5 +1,6 @@
 /* What may arrive on the input channels of a task; on a source, its end of data. */
 
+#include "tests/scenario/task_parts.h"
 #include "tests/scenario/task_words.h"
 
 static void arrive(struct task_world *w, const struct element *e)
@@ -52,6 +53,7 @@ static bool send_event(struct task_world *w, uint32_t channel, void *context)
 	if (!is_open(w, channel))
 		return false;
 	e.events[0] = *(const struct event *)context;
+	e.is_ahead = event_is_barrier_ahead(&e.events[0]);
 	arrive(w, &e);
 	return true;
 }
@@ -65,8 +67,6 @@ static bool send_barrier(struct task_world *w, const struct scenario_line *l, co
 
 	if (!task_read_id(w, l, &id) || !task_read_options(w, l, end, allowed, &o))
 		return false;
-	if (o.is_forced)
-		return scenario_unsupported(w->s, "'forced'");
 	if (o.snapshot != SNAPSHOT_CHECKPOINT)
 		snapshot = o.snapshot;
 	struct event barrier = {
@@ -74,10 +74,11 @@ static bool send_barrier(struct task_world *w, const struct scenario_line *l, co
 			.checkpoint_id = id,
 			.timestamp_ms = o.timestamp_ms,
 			.watermark = WEIR_WATERMARK_NONE,
-			.options = {.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
-					.snapshot = (uint8_t)snapshot,
-					.alignment = ALIGNMENT_ALIGNED},
+			.options = task_world_options(w, snapshot),
 	};
+	/* It keeps the timeout of what it was (10.3). */
+	if (o.is_forced)
+		barrier.options.alignment = ALIGNMENT_FORCED_ALIGNED;
 	return task_for_each(w, l, 2, w->settings.channel_count, send_event, &barrier);
 }
 
@@ -93,8 +94,20 @@ static bool on_savepoint_barrier(struct task_world *w, const struct scenario_lin
 
 static bool on_unaligned_barrier(struct task_world *w, const struct scenario_line *l)
 {
-	(void)l;
-	return scenario_malformed(w->s, "'u' needs 'unaligned on'");
+	struct event barrier = {.kind = EVENT_BARRIER, .watermark = WEIR_WATERMARK_NONE};
+	struct task_options o;
+
+	if (!w->settings.is_unaligned)
+		return scenario_malformed(w->s, "'u' needs 'unaligned on'");
+	if (!task_read_id(w, l, &barrier.checkpoint_id) ||
+			!task_read_options(w, l, task_numbers_end(l, 2), " ts ", &o))
+		return false;
+	barrier.timestamp_ms = o.timestamp_ms;
+	barrier.options = (struct checkpoint_options){
+			.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
+			.alignment = ALIGNMENT_UNALIGNED,
+	};
+	return task_for_each(w, l, 2, w->settings.channel_count, send_event, &barrier);
 }
 
 static bool on_marker(struct task_world *w, const struct scenario_line *l)

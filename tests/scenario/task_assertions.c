@@ -1,6 +1,6 @@
 /* What a script about one task may claim. */
 
-#include "tests/scenario/task_world.h"
+#include "tests/scenario/task_parts.h"
 
 #include "dataplane/checkpoint/barrier_handler.h"
 
@@ -191,22 +191,23 @@ static bool on_kind(struct task_world *w, const struct scenario_line *l)
 	if (w->s->is_checking)
 		return true;
 	if (task_ids_has(&w->performed, id))
-		scenario_text_add(&got, "aligned");
+		scenario_text_add(&got, "%s",
+				task_ids_has(&w->unaligned, id) ? "unaligned" : "aligned");
 	return compare_state(w, l, 2, &got);
 }
 
 static bool on_pending(struct task_world *w, const struct scenario_line *l)
 {
 	struct barrier_handler *h = w->s->is_checking ? NULL : stream_task_barrier_handler(w->task);
-	int64_t pending = h != NULL ? barrier_handler_pending(h) : 0;
+	uint32_t count = h != NULL ? barrier_handler_pending_count(h) : 0;
 	struct scenario_text got = {0};
 
 	if (!check_ids(w, l, false))
 		return false;
 	if (w->s->is_checking)
 		return true;
-	if (pending != 0)
-		scenario_text_add(&got, "%" PRId64, pending);
+	for (uint32_t i = 0; i < count; i++)
+		scenario_text_add(&got, "%" PRId64, barrier_handler_pending_at(h, i));
 	return compare_state(w, l, 1, &got);
 }
 
@@ -264,8 +265,8 @@ static bool on_open(struct task_world *w, const struct scenario_line *l)
 	return compare_number(w, l, h != NULL ? barrier_handler_open_count(h) : 0);
 }
 
-/* An aligned checkpoint has no buffers in flight. */
-static bool on_inflight(struct task_world *w, const struct scenario_line *l)
+static bool compare_in_flight(
+		struct task_world *w, const struct scenario_line *l, bool is_output)
 {
 	struct scenario_text got = {0};
 	int64_t id;
@@ -274,7 +275,20 @@ static bool on_inflight(struct task_world *w, const struct scenario_line *l)
 			!scenario_number(w->s, l->words[1], 1, INT64_MAX, &id) ||
 			!check_labels(w, l, 2))
 		return false;
-	return w->s->is_checking || compare_state(w, l, 2, &got);
+	if (w->s->is_checking)
+		return true;
+	task_in_flight_labels(w, id, is_output, &got);
+	return compare_state(w, l, 2, &got);
+}
+
+static bool on_inflight(struct task_world *w, const struct scenario_line *l)
+{
+	return compare_in_flight(w, l, false);
+}
+
+static bool on_inflight_out(struct task_world *w, const struct scenario_line *l)
+{
+	return compare_in_flight(w, l, true);
 }
 
 /* Of the newest checkpoint: the one the handler knows, or one that began here (TK-3). */
@@ -352,7 +366,7 @@ static const struct assertion assertions[] = {
 		{"open", on_open},
 		{"delivered", on_delivered},
 		{"inflight", on_inflight},
-		{"inflight-out", on_inflight},
+		{"inflight-out", on_inflight_out},
 		{"sent", on_sent},
 		{"aligned-bytes", on_aligned_bytes},
 		{"aligned-ms", on_aligned_ms},

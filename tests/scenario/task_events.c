@@ -1,5 +1,6 @@
 /* What else may happen in a script about one task: holding, time, mail, consumers, the store. */
 
+#include "tests/scenario/task_parts.h"
 #include "tests/scenario/task_words.h"
 
 #include "dataplane/base/check.h"
@@ -63,13 +64,14 @@ static bool on_clock(struct task_world *w, const struct scenario_line *l)
 	return true;
 }
 
-/* An aligned task has none; what waits for a later turn has it now. */
 static bool on_timers(struct task_world *w, const struct scenario_line *l)
 {
 	if (!scenario_count(w->s, l, 1, 1))
 		return false;
-	if (!w->s->is_checking)
-		task_world_settle(w);
+	if (w->s->is_checking)
+		return true;
+	stream_task_run_timers(w->task, task_world_now_ns(w));
+	task_world_settle(w);
 	return true;
 }
 
@@ -91,17 +93,16 @@ static void trigger(struct task_world *w, const struct checkpoint_request *reque
 
 static bool on_trigger(struct task_world *w, const struct scenario_line *l)
 {
-	struct checkpoint_request request = {
-			.kind = SNAPSHOT_CHECKPOINT,
-			.alignment = ALIGNMENT_ALIGNED,
-			.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
-	};
+	struct checkpoint_request request = {0};
 	struct task_options o;
 
 	if (!task_read_id(w, l, &request.checkpoint_id) ||
 			!task_read_options(w, l, 2, " savepoint suspend terminate ts ", &o))
 		return false;
+	struct checkpoint_options options = task_world_trigger_options(w, o.snapshot);
 	request.kind = o.snapshot;
+	request.alignment = (enum alignment)options.alignment;
+	request.aligned_timeout_ms = options.aligned_timeout_ms;
 	request.timestamp_ms = o.timestamp_ms;
 	if (!w->s->is_checking)
 		trigger(w, &request);
@@ -131,6 +132,7 @@ static bool on_cancel(struct task_world *w, const struct scenario_line *l)
 	if (w->s->is_checking)
 		return true;
 	stream_task_notify_aborted(w->task, id, o.latest_id, true);
+	task_in_flight_forget(w, id);
 	task_world_settle(w);
 	return true;
 }

@@ -1,6 +1,6 @@
 /* Input channels: the sender's end is ours, and so is the order in which things are taken. */
 
-#include "tests/scenario/task_world.h"
+#include "tests/scenario/task_parts.h"
 
 #include "dataplane/base/check.h"
 #include "dataplane/channel/input_gate.h"
@@ -46,13 +46,16 @@ static int create_gate(struct task_world *w, uint32_t gate)
 
 bool task_lines_create(struct task_world *w)
 {
-	const struct channel_config config = {LINE_QUEUE_COUNT, LINE_CREDIT_COUNT};
+	struct channel_config config = {
+			.queue_count = LINE_QUEUE_COUNT, .credit_count = LINE_CREDIT_COUNT};
 	uint32_t count = w->settings.channel_count, first = 0;
 
 	if (buf_pool_from_heap(&w->input_pool, w->settings.buffer_bytes,
 			    count * channel_buffers_max(&config) + 1) != 0)
 		return false;
 	for (uint32_t c = 0; c < count; c++) {
+		w->lines[c].is_local = w->settings.is_local[w->settings.link_count == 1 ? 0 : c];
+		config.is_plain = w->lines[c].is_local;
 		if (ring_channel_create(&w->lines[c].channel, &config) != 0)
 			return false;
 		output_queue_init(&w->lines[c].queue, w->lines[c].channel);
@@ -111,7 +114,7 @@ static void push_line(struct task_world *w, uint32_t channel)
 {
 	struct output_queue *q = &w->lines[channel].queue;
 
-	for (uint32_t i = 0; i < w->element_count; i++) {
+	for (uint32_t i = 0; i < w->element_count && !w->lines[channel].is_local; i++) {
 		struct element *e = &w->elements[i];
 
 		if (e->channel != channel || e->is_pushed)
@@ -123,31 +126,74 @@ static void push_line(struct task_world *w, uint32_t channel)
 	(void)output_queue_push(q);
 }
 
+/* What a local link holds goes into the channel only to be taken, or if it overtakes the rest. */
+static void push_local(struct task_world *w, struct element *e)
+{
+	struct input_line *line = &w->lines[e->channel];
+
+	if (!line->is_local || e->is_pushed)
+		return;
+	push_element(w, e);
+	(void)output_queue_push(&line->queue);
+}
+
 void task_lines_arrive(struct task_world *w, const struct element *e)
 {
 	w->elements = reallocarray(w->elements, w->element_count + 1, sizeof(*e));
 	CHECK(w->elements != NULL);
 	w->elements[w->element_count++] = *e;
+	if (e->is_ahead)
+		push_local(w, &w->elements[w->element_count - 1]);
 	push_line(w, e->channel);
 }
 
 /* ---- take ---- */
 
-bool task_lines_is_blocked(const struct task_world *w, uint32_t channel)
+struct gate_place {
+	const struct input_gate *gate;
+	uint32_t channel;
+};
+
+static struct gate_place place_of(const struct task_world *w, uint32_t channel)
 {
 	uint32_t gate = 0;
 
 	while (gate + 1 < w->settings.gate_count && channel >= w->first_channel[gate + 1])
 		gate++;
-	return input_gate_is_blocked(w->input_gates[gate], channel - w->first_channel[gate]);
+	return (struct gate_place){w->input_gates[gate], channel - w->first_channel[gate]};
 }
 
-static bool is_taken(const struct element *e)
+bool task_lines_is_blocked(const struct task_world *w, uint32_t channel)
 {
-	return e->taken_count > 0 && e->taken_count >= e->event_count;
+	struct gate_place p = place_of(w, channel);
+
+	return input_gate_is_blocked(p.gate, p.channel);
+}
+
+static bool is_stopped(const struct task_world *w, uint32_t channel)
+{
+	struct gate_place p = place_of(w, channel);
+
+	return input_gate_is_stopped(p.gate, p.channel);
+}
+
+/* It was handled ahead of the line: when its turn comes, there is nothing to take. */
+static bool was_handled(const struct task_world *w, const struct element *e)
+{
+	struct gate_place p = place_of(w, e->channel);
+
+	return e->is_pushed && e->event_count == 1 && e->events[0].kind == EVENT_BARRIER &&
+			!input_gate_is_in_line(p.gate, p.channel, e->events[0].checkpoint_id);
 }
 
 /* Data is one record and so one item. */
+static bool is_taken(const struct task_world *w, const struct element *e)
+{
+	if (e->is_ahead || (e->taken_count > 0 && e->taken_count >= e->event_count))
+		return true;
+	return was_handled(w, e);
+}
+
 static bool take_element(struct task_world *w, uint32_t index)
 {
 	do {
@@ -156,19 +202,27 @@ static bool take_element(struct task_world *w, uint32_t index)
 		if (stream_task_status(w->task) != TASK_RUNNING)
 			return false;
 		push_line(w, e->channel);
+		push_local(w, e);
 		if (!stream_task_take_from(w->task, e->channel))
 			return false;
-		e->taken_count++;
+		w->elements[index].taken_count++;
 		task_world_serve(w);
-	} while (!is_taken(&w->elements[index]));
+	} while (!is_taken(w, &w->elements[index]));
 	return true;
 }
 
 bool task_lines_take(struct task_world *w)
 {
 	for (uint32_t i = 0; i < w->element_count; i++) {
-		if (!is_taken(&w->elements[i]) && !task_lines_is_blocked(w, w->elements[i].channel))
-			return take_element(w, i);
+		uint32_t channel = w->elements[i].channel;
+
+		if (is_taken(w, &w->elements[i]) || is_stopped(w, channel))
+			continue;
+		if (take_element(w, i))
+			return true;
+		/* The block may lie behind what was handled ahead: it is reached now. */
+		if (!is_stopped(w, channel))
+			return false;
 	}
 	return false;
 }

@@ -1,6 +1,6 @@
 /* The operator of a task under script: writes down what it is given, and emits what it is told. */
 
-#include "tests/scenario/task_world.h"
+#include "tests/scenario/task_parts.h"
 
 #include "dataplane/base/check.h"
 
@@ -82,6 +82,8 @@ static void recording_before_barrier(void *self, struct weir_context *ctx, int64
 
 	(void)self;
 	task_ids_add(&w->performed, id);
+	if (checkpoint_options_is_unaligned(stream_task_performed_options(w->task)))
+		task_ids_add(&w->unaligned, id);
 	task_world_add(w, &w->trig, "trig", "%" PRId64, id);
 }
 

@@ -3,7 +3,7 @@
  * credit is given on demand, so that a blocked one has none left over.
  */
 
-#include "tests/scenario/task_world.h"
+#include "tests/scenario/task_parts.h"
 
 #include "dataplane/base/check.h"
 #include "dataplane/base/key_group.h"
@@ -84,7 +84,8 @@ static void see_event(struct task_world *w, struct output_end *end, const struct
 {
 	switch ((enum event_kind)e->kind) {
 	case EVENT_BARRIER:
-		task_world_add(w, &end->sent, "sent", "b%" PRId64, e->checkpoint_id);
+		task_world_add(w, &end->sent, "sent", "%c%" PRId64,
+				event_is_barrier_ahead(e) ? 'u' : 'b', e->checkpoint_id);
 		return;
 	case EVENT_CANCEL:
 		task_world_add(w, &end->sent, "sent", "X%" PRId64, e->checkpoint_id);
@@ -100,14 +101,26 @@ static void see_event(struct task_world *w, struct output_end *end, const struct
 	CHECK(!"an event kind");
 }
 
-/* Events whose cut is the position, in their order. */
+/* One with priority was seen when it came. */
+static void see_due(struct task_world *w, struct output_end *end, const struct event *e)
+{
+	if (!event_is_barrier_ahead(e))
+		see_event(w, end, e);
+}
+
+/* Those with priority at once, the others when their cut is the position; in their order. */
 static void see_due_events(struct task_world *w, struct output_end *end)
 {
 	uint32_t due = 0;
 
+	for (uint32_t i = end->seen_count; i < end->event_count; i++) {
+		if (event_is_barrier_ahead(&end->events[i]))
+			see_event(w, end, &end->events[i]);
+	}
 	while (due < end->event_count && end->events[due].cut == end->position)
-		see_event(w, end, &end->events[due++]);
+		see_due(w, end, &end->events[due++]);
 	end->event_count -= due;
+	end->seen_count = end->event_count;
 	memmove(end->events, end->events + due, end->event_count * sizeof(end->events[0]));
 }
 

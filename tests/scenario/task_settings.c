@@ -31,10 +31,12 @@ static bool set_links(struct task_world *w, const struct scenario_line *l)
 		return false;
 	w->settings.link_count = l->word_count - 1;
 	for (uint32_t i = 1; i < l->word_count; i++) {
-		if (strcmp(l->words[i], "local") == 0)
-			return scenario_unsupported(w->s, "a local link");
-		if (strcmp(l->words[i], "remote") != 0)
+		bool is_local = strcmp(l->words[i], "local") == 0;
+
+		if (!is_local && strcmp(l->words[i], "remote") != 0)
 			return scenario_malformed(w->s, "'%s' is no kind of link", l->words[i]);
+		if (i - 1 < WORLD_LINKS_MAX)
+			w->settings.is_local[i - 1] = is_local;
 	}
 	return true;
 }
@@ -43,28 +45,21 @@ static bool set_mode(struct task_world *w, const struct scenario_line *l)
 {
 	if (!scenario_count(w->s, l, 2, 2))
 		return false;
-	if (strcmp(l->words[1], "at-least-once") == 0)
-		return scenario_unsupported(w->s, "mode at-least-once");
-	if (strcmp(l->words[1], "exactly-once") != 0)
+	w->settings.is_at_least_once = strcmp(l->words[1], "at-least-once") == 0;
+	if (!w->settings.is_at_least_once && strcmp(l->words[1], "exactly-once") != 0)
 		return scenario_malformed(w->s, "'%s' is no mode", l->words[1]);
 	return true;
 }
 
 static bool set_unaligned(struct task_world *w, const struct scenario_line *l)
 {
-	bool is_on;
-
-	if (!scenario_count(w->s, l, 2, 2) || !scenario_switch(w->s, l->words[1], &is_on))
-		return false;
-	return !is_on || scenario_unsupported(w->s, "unaligned on");
+	return scenario_count(w->s, l, 2, 2) &&
+			scenario_switch(w->s, l->words[1], &w->settings.is_unaligned);
 }
 
-/* It concerns barriers that can become unaligned: none, so far. */
 static bool set_timeout(struct task_world *w, const struct scenario_line *l)
 {
-	int64_t ms;
-
-	return one_number(w, l, 0, INT64_MAX / 2, &ms);
+	return one_number(w, l, 0, INT64_MAX / 2, &w->settings.timeout_ms);
 }
 
 static bool set_finished(struct task_world *w, const struct scenario_line *l)

@@ -1,8 +1,9 @@
-#include "tests/scenario/task_world.h"
+#include "tests/scenario/task_parts.h"
 
 #include "dataplane/base/check.h"
 #include "dataplane/checkpoint/state_writer.h"
 #include "dataplane/checkpoint/store.h"
+#include "dataplane/checkpoint/store_share.h"
 #include "tests/sim/mem_store.h"
 
 #include <inttypes.h>
@@ -48,6 +49,8 @@ const char *task_world_reason_name(enum decline_reason reason)
 		return "ASYNC_EXCEPTION";
 	case DECLINE_SHARED_STREAM:
 		return "CHANNEL_STATE_SHARED_STREAM_EXCEPTION";
+	case DECLINE_CHECKPOINT_SUBSUMED:
+		return "SUBSUMED";
 	case DECLINE_OTHER:
 		return "DECLINED";
 	}
@@ -96,6 +99,36 @@ static int64_t clock_wall(struct clock *c)
 	return of_clock(c)->now_ms;
 }
 
+/* ---- 10.3 ---- */
+
+struct checkpoint_options task_world_options(
+		const struct task_world *w, enum snapshot_kind snapshot)
+{
+	struct checkpoint_options o = {
+			.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
+			.snapshot = (uint8_t)snapshot,
+			.alignment = ALIGNMENT_ALIGNED,
+	};
+
+	if (w->settings.is_at_least_once)
+		o.alignment = ALIGNMENT_AT_LEAST_ONCE;
+	else if (!snapshot_kind_is_savepoint(snapshot) && w->settings.is_unaligned &&
+			w->settings.timeout_ms > 0)
+		o.aligned_timeout_ms = w->settings.timeout_ms;
+	return o;
+}
+
+struct checkpoint_options task_world_trigger_options(
+		const struct task_world *w, enum snapshot_kind snapshot)
+{
+	struct checkpoint_options o = task_world_options(w, snapshot);
+
+	if (w->settings.is_unaligned && w->settings.timeout_ms == 0 &&
+			!snapshot_kind_is_savepoint(snapshot))
+		o.alignment = ALIGNMENT_UNALIGNED;
+	return o;
+}
+
 static struct task_world *of_reporter(struct task_reporter *r)
 {
 	return (struct task_world *)((char *)r - offsetof(struct task_world, reporter));
@@ -122,11 +155,13 @@ static bool is_first_report(struct task_world *w, int64_t id)
 
 static void on_acknowledge(struct task_reporter *r, int64_t id,
 		const struct checkpoint_metrics *metrics, const struct task_state *state,
+		const struct channel_state_result *in_flight,
 		bool has_finished_operators)
 {
 	struct task_world *w = of_reporter(r);
 
 	(void)state;
+	(void)in_flight;
 	(void)has_finished_operators;
 	w->has_state_to_release = true;
 	w->acked_id = id;
@@ -139,7 +174,8 @@ static void on_acknowledge(struct task_reporter *r, int64_t id,
 static bool is_abort(enum decline_reason reason)
 {
 	return reason == DECLINE_SUBSUMED || reason == DECLINE_ON_CANCELLATION_BARRIER ||
-			reason == DECLINE_INPUT_END_OF_STREAM;
+			reason == DECLINE_INPUT_END_OF_STREAM ||
+			reason == DECLINE_CHECKPOINT_SUBSUMED;
 }
 
 static void on_decline(struct task_reporter *r, int64_t id, enum decline_reason reason,
@@ -150,6 +186,7 @@ static void on_decline(struct task_reporter *r, int64_t id, enum decline_reason 
 
 	if (text[0] != '\0')
 		scenario_trace(w->s, "    declines: %s", text);
+	task_in_flight_forget(w, id);
 	if (is_abort(reason))
 		task_world_add(w, &w->aborts, "abort", "%" PRId64 ":%s", id, name);
 	if (is_first_report(w, id))
@@ -207,7 +244,7 @@ static bool build_chain(struct task_world *w)
 static bool build_writer(struct task_world *w)
 {
 	struct state_writer_config config = {
-			.store = &w->store.store,
+			.store = w->state_store,
 			.vertex_uid = "recording",
 			.parallelism = 1,
 			.group_count = 1,
@@ -246,6 +283,7 @@ static bool build_task(struct task_world *w)
 			.outputs = &w->output_gate,
 			.output_count = w->output_gate != NULL ? 1 : 0,
 			.writer = w->writer,
+			.channel_state = w->channel_state,
 			.reporter = &w->reporter,
 			.clock = &w->clock,
 			.checkpoint_dir = "checkpoints",
@@ -253,9 +291,20 @@ static bool build_task(struct task_world *w)
 			.max_concurrent = w->settings.max_concurrent,
 			.checkpointing = true,
 			.has_finished_tasks = w->settings.has_finished_tasks,
+			.is_at_least_once = w->settings.is_at_least_once,
 	};
 
 	return stream_task_create(&w->task, &config) == 0;
+}
+
+/* States and channel state have a store each, as in a worker. */
+static bool build_stores(struct task_world *w)
+{
+	if (store_share_create(&w->share, &w->store.store) != 0)
+		return false;
+	w->state_store = store_share_attach(w->share);
+	w->channel_store = store_share_attach(w->share);
+	return w->state_store != NULL && w->channel_store != NULL;
 }
 
 bool task_world_build(struct task_world *w)
@@ -264,8 +313,9 @@ bool task_world_build(struct task_world *w)
 	if (w->memory == NULL)
 		return scenario_malformed(w->s, "there is no memory for a store");
 	fault_store_init(&w->store, w->memory);
-	if (!task_lines_create(w) || !task_outputs_create(w) || !build_chain(w) ||
-			!build_writer(w) || !build_task(w))
+	if (!build_stores(w) || !task_lines_create(w) || !task_outputs_create(w) ||
+			!build_chain(w) || !build_writer(w) || !task_in_flight_create(w) ||
+			!build_task(w))
 		return scenario_malformed(w->s, "a task of that size cannot be made");
 	stream_task_start(w->task);
 	task_world_settle(w);
@@ -293,6 +343,7 @@ static void free_lists(struct task_world *w)
 		task_words_clear(all[i]);
 	task_ids_clear(&w->performed);
 	task_ids_clear(&w->reported);
+	task_ids_clear(&w->unaligned);
 }
 
 void task_world_destroy(struct task_world *w)
@@ -308,16 +359,21 @@ void task_world_destroy(struct task_world *w)
 	chain_destroy(w->chain);
 	free(w->chain_memory);
 	free(w->writer_memory);
+	free(w->channel_memory);
 	if (w->lines != NULL)
 		task_lines_destroy(w);
 	if (w->outputs != NULL)
 		task_outputs_destroy(w);
+	store_destroy(w->state_store);
+	store_destroy(w->channel_store);
+	store_share_destroy(w->share);
 	store_destroy(w->memory);
 	free_lists(w);
 	free(w->lines);
 	free(w->outputs);
 	free(w->elements);
 	free(w->emissions);
+	free(w->in_flight);
 	free(w);
 }
 
@@ -350,10 +406,10 @@ static bool is_store_at_work(const struct task_world *w)
 static bool serve_once(struct task_world *w)
 {
 	uint64_t now_ns = task_world_now_ns(w);
-	bool has_worked = w->settings.channel_count > 0
-			? stream_task_serve(w->task, now_ns) > 0
-			: stream_task_turn(w->task, now_ns) > 0;
+	bool has_worked = stream_task_serve(w->task, now_ns) > 0;
 
+	task_in_flight_look(w);
+	has_worked |= store_share_poll(w->share) > 0;
 	has_worked |= emit(w);
 	has_worked |= task_outputs_move(w);
 	has_worked |= release_state(w);

@@ -9,6 +9,7 @@
  * Life     task_world_create, (settings), [task_world_build, events ...], task_world_destroy.
  *
  * task_settings.c    settings
+ * task_in_flight.c   the channel-state writer, and what it has been given
  * task_lines.c       what arrives on the input channels, and what is taken when
  * task_outputs.c     the consumers of the output subpartitions
  * task_operator.c    the operator that writes down what it is given
@@ -31,13 +32,17 @@
 struct buf_pool;
 struct input_gate;
 struct output_gate;
+struct channel_state_writer;
 struct ring_channel;
 struct state_writer;
+struct store_share;
 
 enum {
-	LINE_QUEUE_COUNT = 32,  /* buffers at the sender of an input channel */
-	LINE_CREDIT_COUNT = 32, /* buffers in its ring and at the task */
+	LINE_QUEUE_COUNT = 2,   /* buffers at the sender of an input channel */
+	LINE_CREDIT_COUNT = CHANNEL_BUFFERS_MAX - LINE_QUEUE_COUNT, /* in its ring, at the task */
 	WORLD_STATES_MAX = 2,   /* of the one operator: its counters and a value */
+	WORLD_LINKS_MAX = GATES_PER_TASK_MAX * CHANNELS_PER_GATE_MAX,
+	WORLD_STAGING_BYTES = 1 << 20,
 };
 
 struct task_settings {
@@ -45,11 +50,12 @@ struct task_settings {
 	uint32_t gate_channels[GATES_PER_TASK_MAX];
 	uint32_t channel_count; /* of all gates; 0: a source */
 	uint32_t link_count;    /* words said about them */
+	bool is_local[WORLD_LINKS_MAX];
 	uint32_t output_count;
 	uint32_t buffer_bytes;
 	uint32_t max_concurrent;
-	int64_t restored_id;
-	bool has_finished_tasks;
+	int64_t restored_id, timeout_ms;
+	bool has_finished_tasks, is_unaligned, is_at_least_once;
 };
 
 /* One thing in line on an input channel. */
@@ -59,12 +65,14 @@ struct element {
 	uint32_t event_count; /* 0: data */
 	struct event events[2];
 	bool is_pushed; /* it is in the channel */
+	bool is_ahead;  /* an unaligned barrier: handled as it arrives, never taken */
 	uint32_t taken_count; /* items of it that were taken */
 };
 
 struct input_line {
 	struct ring_channel *channel;
 	struct output_queue queue;
+	bool is_local; /* what waits is still the producer's: here, not in the channel */
 	/* what the script has said so far, also while it is only checked */
 	bool has_end_of_data, has_ended;
 };
@@ -74,9 +82,17 @@ struct output_end {
 	bool is_blocked;
 	uint64_t key;      /* of records for this subpartition */
 	uint64_t position; /* buffers received */
-	uint32_t event_count;
+	uint32_t event_count, seen_count; /* the first ones were looked at before */
 	struct event events[CHANNEL_CONTROL_MAX]; /* received, not yet at their cut */
 	struct words sent;
+};
+
+/* One buffer given to the channel-state writer. */
+struct in_flight {
+	int64_t id;
+	bool is_output;
+	uint32_t channel, index; /* `index` counts in its channel */
+	uint32_t label;
 };
 
 struct emission {
@@ -111,7 +127,11 @@ struct task_world {
 	struct chain *chain;
 	void *chain_memory, *writer_memory;
 	struct declared_state states[WORLD_STATES_MAX];
+	struct store_share *share;
+	struct store *state_store, *channel_store;
 	struct state_writer *writer;
+	void *channel_memory;
+	struct channel_state_writer *channel_state;
 	struct task_reporter reporter;
 	struct stream_task *task;
 	bool has_state_to_release;
@@ -119,6 +139,9 @@ struct task_world {
 	/* ---- what has happened ---- */
 	struct words trig, aborts, delivered, acked, declined, notified;
 	struct ids performed, reported;
+	struct ids unaligned; /* those of `performed` that were */
+	uint32_t in_flight_count;
+	struct in_flight *in_flight;
 	int64_t acked_id; /* the newest, with its metrics */
 	struct checkpoint_metrics acked_metrics;
 	bool is_failure_asserted;
@@ -141,6 +164,13 @@ void task_world_add(struct task_world *w, struct words *list, const char *name,
 		const char *format, ...)
 		__attribute__((format(printf, 4, 5)));
 
+/* Options of 10.3 as the coordinator computes them; of a barrier in line they are those of an
+ * aligned one. */
+struct checkpoint_options task_world_options(
+		const struct task_world *w, enum snapshot_kind snapshot);
+struct checkpoint_options task_world_trigger_options(
+		const struct task_world *w, enum snapshot_kind snapshot);
+
 /* "DECLINED_SUBSUMED" and so on (9.1 without its prefix). */
 const char *task_world_reason_name(enum decline_reason reason);
 
@@ -152,26 +182,6 @@ const char *task_world_label_text(const struct task_world *w, uint32_t number);
 
 bool task_world_is_setting(const char *word);
 bool task_world_set(struct task_world *w, const struct scenario_line *l);
-
-/* ---- task_lines.c ---- */
-
-bool task_lines_create(struct task_world *w);
-void task_lines_destroy(struct task_world *w);
-void task_lines_arrive(struct task_world *w, const struct element *e);
-/* Takes the one that arrived first among those whose channel is not blocked; false: there is
- * none, or the task takes nothing. */
-bool task_lines_take(struct task_world *w);
-bool task_lines_is_blocked(const struct task_world *w, uint32_t channel);
-/* The number in a record, which has `bytes` bytes for it. */
-void task_label_write(uint8_t *record, uint32_t bytes, uint32_t number);
-uint32_t task_label_read(const uint8_t *record, uint32_t bytes);
-
-/* ---- task_outputs.c ---- */
-
-bool task_outputs_create(struct task_world *w);
-void task_outputs_destroy(struct task_world *w);
-/* Consumers that are not blocked take what there is.  True when something moved. */
-bool task_outputs_move(struct task_world *w);
 
 /* ---- task_operator.c ---- */
 

@@ -57,10 +57,12 @@ static void on_end_of_data(struct task_reporter *r)
 
 static void on_acknowledge(struct task_reporter *r, int64_t id,
 		const struct checkpoint_metrics *metrics, const struct task_state *state,
+		const struct channel_state_result *in_flight,
 		bool has_finished_operators)
 {
 	struct task_fixture *f = fixture_of(r);
 
+	(void)in_flight;
 	f->metrics = *metrics;
 	f->handle_count = state->handle_count;
 	f->has_state = true;

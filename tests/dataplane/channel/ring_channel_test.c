@@ -8,7 +8,8 @@
 Test(ring_channel, counts_out_of_bounds_are_refused)
 {
 	const struct channel_config bad[] = {
-			{1, 4}, {2, 0}, {CHANNEL_BUFFERS_MAX, 1}, {UINT32_MAX, 4}, {2, UINT32_MAX}};
+			{1, 4, false}, {2, 0, false}, {CHANNEL_BUFFERS_MAX, 1, false},
+			{UINT32_MAX, 4, false}, {2, UINT32_MAX, false}};
 	struct ring_channel *c;
 
 	for (uint32_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -17,7 +18,7 @@ Test(ring_channel, counts_out_of_bounds_are_refused)
 
 Test(ring_channel, credit_is_what_was_processed_and_the_window)
 {
-	const struct channel_config config = {2, CHANNEL_BUFFERS_MAX - 2};
+	const struct channel_config config = {2, CHANNEL_BUFFERS_MAX - 2, false};
 	struct ring_channel *c;
 
 	cr_assert_eq(ring_channel_create(&c, &config), 0);
@@ -29,7 +30,7 @@ Test(ring_channel, credit_is_what_was_processed_and_the_window)
 
 Test(ring_channel, buffers_still_under_way_go_back_to_their_pool)
 {
-	const struct channel_config config = {2, 3};
+	const struct channel_config config = {2, 3, false};
 	struct buf_pool *pool;
 	struct ring_channel *c;
 	struct buf *bufs[3];
@@ -46,7 +47,7 @@ Test(ring_channel, buffers_still_under_way_go_back_to_their_pool)
 
 Test(ring_channel, events_come_out_as_they_went_in_and_a_full_lane_says_so)
 {
-	const struct channel_config config = {2, 3};
+	const struct channel_config config = {2, 3, false};
 	struct event in[2 * CHANNEL_CONTROL_MAX] = {0}, out[2 * CHANNEL_CONTROL_MAX];
 	struct ring_channel *c;
 
