@@ -139,12 +139,10 @@ static void start_channel(struct input_persister *p, struct kept_channel *k)
 		return;
 	CHECK(channel_state_persister_start(&k->persister, p->checkpoint_id,
 			input_gate_position(gate, k->at.channel)));
-	/* None of it in a channel that has delivered its barrier. */
-	if (channel_state_persister_is_waiting(&k->persister, p->checkpoint_id) ||
-			input_gate_recovered_count(gate, k->at.channel) > 0) {
-		hand_over_partial(p, k);
-		hand_over(p, k, 0, input_gate_recovered_count(gate, k->at.channel));
-	}
+	/* Also of a record that goes on in what the sender keeps.  A channel that has delivered its
+	 * barrier is between two records. */
+	hand_over_partial(p, k);
+	hand_over(p, k, 0, input_gate_recovered_count(gate, k->at.channel));
 }
 
 void input_persister_start(struct input_persister *p, int64_t checkpoint_id)

@@ -1,4 +1,4 @@
-/* What was in flight, as part of one subtask's checkpoints: step P of 14.1, steps 3 to 5 of 14.2. */
+/* What was in flight, as part of a subtask's checkpoints: step P of 14.1, steps 3 to 5 of 14.2. */
 
 #include <errno.h>
 

@@ -15,6 +15,14 @@ struct ids {
 	uint32_t count;
 };
 
+/* One buffer given to the channel-state writer. */
+struct in_flight {
+	int64_t id;
+	bool is_output;
+	uint32_t channel, index; /* `index` counts in its channel */
+	uint32_t label;
+};
+
 /* Takes over `word`. */
 void task_words_add(struct words *list, char *word);
 void task_words_clear(struct words *list);

@@ -31,3 +31,10 @@ bool task_for_each(struct task_world *w, const struct scenario_line *l, uint32_t
 
 /* The id behind the verb. */
 bool task_read_id(struct task_world *w, const struct scenario_line *l, int64_t *id);
+
+/* Options of 10.3 as the coordinator computes them; of a barrier in line they are those of an
+ * aligned one. */
+struct checkpoint_options task_world_options(
+		const struct task_world *w, enum snapshot_kind snapshot);
+struct checkpoint_options task_world_trigger_options(
+		const struct task_world *w, enum snapshot_kind snapshot);

@@ -99,36 +99,6 @@ static int64_t clock_wall(struct clock *c)
 	return of_clock(c)->now_ms;
 }
 
-/* ---- 10.3 ---- */
-
-struct checkpoint_options task_world_options(
-		const struct task_world *w, enum snapshot_kind snapshot)
-{
-	struct checkpoint_options o = {
-			.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
-			.snapshot = (uint8_t)snapshot,
-			.alignment = ALIGNMENT_ALIGNED,
-	};
-
-	if (w->settings.is_at_least_once)
-		o.alignment = ALIGNMENT_AT_LEAST_ONCE;
-	else if (!snapshot_kind_is_savepoint(snapshot) && w->settings.is_unaligned &&
-			w->settings.timeout_ms > 0)
-		o.aligned_timeout_ms = w->settings.timeout_ms;
-	return o;
-}
-
-struct checkpoint_options task_world_trigger_options(
-		const struct task_world *w, enum snapshot_kind snapshot)
-{
-	struct checkpoint_options o = task_world_options(w, snapshot);
-
-	if (w->settings.is_unaligned && w->settings.timeout_ms == 0 &&
-			!snapshot_kind_is_savepoint(snapshot))
-		o.alignment = ALIGNMENT_UNALIGNED;
-	return o;
-}
-
 static struct task_world *of_reporter(struct task_reporter *r)
 {
 	return (struct task_world *)((char *)r - offsetof(struct task_world, reporter));

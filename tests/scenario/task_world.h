@@ -87,14 +87,6 @@ struct output_end {
 	struct words sent;
 };
 
-/* One buffer given to the channel-state writer. */
-struct in_flight {
-	int64_t id;
-	bool is_output;
-	uint32_t channel, index; /* `index` counts in its channel */
-	uint32_t label;
-};
-
 struct emission {
 	uint32_t output, label;
 };
@@ -163,13 +155,6 @@ uint64_t task_world_now_ns(const struct task_world *w);
 void task_world_add(struct task_world *w, struct words *list, const char *name,
 		const char *format, ...)
 		__attribute__((format(printf, 4, 5)));
-
-/* Options of 10.3 as the coordinator computes them; of a barrier in line they are those of an
- * aligned one. */
-struct checkpoint_options task_world_options(
-		const struct task_world *w, enum snapshot_kind snapshot);
-struct checkpoint_options task_world_trigger_options(
-		const struct task_world *w, enum snapshot_kind snapshot);
 
 /* "DECLINED_SUBSUMED" and so on (9.1 without its prefix). */
 const char *task_world_reason_name(enum decline_reason reason);
