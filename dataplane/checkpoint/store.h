@@ -17,6 +17,7 @@
 
 #include "dataplane/base/check.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,6 +64,7 @@ struct store_done {
 	int64_t result; /* 0 or more, or -errno */
 };
 
+struct iovec;
 struct store;
 
 struct store_ops {
@@ -72,6 +74,8 @@ struct store_ops {
 	uint32_t (*reap)(struct store *s, struct store_done *done, uint32_t count_max);
 	/* Requests submitted and not yet reaped. */
 	uint32_t (*inflight)(const struct store *s);
+	/* NULL: it has no use for that. */
+	int (*enlist)(struct store *s, const struct iovec *regions, uint32_t count);
 	void (*destroy)(struct store *s);
 };
 
@@ -94,6 +98,15 @@ static inline uint32_t store_reap(struct store *s, struct store_done *done, uint
 static inline uint32_t store_inflight(const struct store *s)
 {
 	return s->ops->inflight(s);
+}
+
+/* Makes writes from that memory cheaper, before the first request: the kernel keeps it pinned.
+ * -EOPNOTSUPP: this store cannot; -ENOMEM: the memlock limit is too low; -errno.  All works without
+ * it, too. */
+static inline int store_enlist(
+		struct store *s, const struct iovec *regions, uint32_t count)
+{
+	return s->ops->enlist == NULL ? -EOPNOTSUPP : s->ops->enlist(s, regions, count);
 }
 
 /* NULL is accepted. */

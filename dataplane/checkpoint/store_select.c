@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
 
 bool store_kind_parse(const char *name, enum store_kind *kind)
 {
@@ -63,6 +65,32 @@ static void say_why_not(int rc, char why[STORE_WHY_BYTES])
 				"low (ulimit -l)");
 	else
 		snprintf(why, STORE_WHY_BYTES, "io_uring cannot be set up: %s", strerror(-rc));
+}
+
+int store_enlist_buffers(struct store *s, const struct iovec *regions, uint32_t count,
+		uint32_t store_count, char why[STORE_WHY_BYTES])
+{
+	struct rlimit limit = {0, 0};
+	uint64_t bytes = 0;
+	int rc = count == 0 ? -EOPNOTSUPP : store_enlist(s, regions, count);
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += regions[i].iov_len;
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (rc == 0)
+		snprintf(why, STORE_WHY_BYTES, "buffers registered");
+	else if (rc == -EOPNOTSUPP)
+		snprintf(why, STORE_WHY_BYTES, "buffers not registered");
+	else if (rc == -ENOMEM)
+		snprintf(why, STORE_WHY_BYTES,
+				"buffers not registered, their writes cost more: the memlock limit "
+				"is %llu KiB, %llu KiB are needed (ulimit -l)",
+				(unsigned long long)limit.rlim_cur / 1024,
+				(unsigned long long)(bytes * store_count + 1023) / 1024);
+	else
+		snprintf(why, STORE_WHY_BYTES, "buffers not registered, their writes cost more: %s",
+				strerror(-rc));
+	return rc;
 }
 
 int store_probe_uring(char why[STORE_WHY_BYTES])

@@ -10,7 +10,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+struct iovec;
 struct store;
 
 enum store_kind { STORE_AUTO, STORE_URING, STORE_THREADS };
@@ -23,6 +25,11 @@ bool store_kind_parse(const char *name, enum store_kind *kind);
 /* STORE_AUTO takes io_uring when the kernel grants it, else threads.  -EPERM, -ENOSYS ... when
  * io_uring was asked for by name and is refused; -ENOMEM, -EAGAIN. */
 int store_open(struct store **out, enum store_kind kind, char why[STORE_WHY_BYTES]);
+
+/* Enlists the memory of buffers with one of `store_count` stores.  0, or -errno with a `why` that
+ * says what it costs, and the memlock limit that all stores need. */
+int store_enlist_buffers(struct store *s, const struct iovec *regions, uint32_t count,
+		uint32_t store_count, char why[STORE_WHY_BYTES]);
 
 /* Whether io_uring is usable here: 0 or -errno.  `why` tells a seccomp filter from the sysctl
  * kernel.io_uring_disabled, an old kernel and a memlock limit. */

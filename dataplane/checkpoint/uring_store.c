@@ -14,8 +14,10 @@
 #include <liburing.h>
 #include <stdlib.h>
 
-/* Kernel threads of one ring for what would block. */
-enum { KERNEL_THREADS_MAX = 2 };
+enum {
+	KERNEL_THREADS_MAX = 2, /* of one ring, for what would block */
+	STORE_REGIONS_MAX = 64,
+};
 
 /* A directory is synced in three requests to the kernel. */
 enum step { STEP_ONLY, STEP_DIRECTORY_OPEN, STEP_DIRECTORY_SYNC, STEP_DIRECTORY_CLOSE };
@@ -33,6 +35,8 @@ struct slot {
 struct uring_store {
 	struct store store;
 	struct io_uring ring;
+	uint32_t region_count;
+	struct iovec regions[STORE_REGIONS_MAX]; /* registered, by address */
 	uint32_t free_count;
 	uint16_t free_slots[STORE_OPS_IN_FLIGHT_MAX];
 	struct slot slots[STORE_OPS_IN_FLIGHT_MAX];
@@ -51,12 +55,32 @@ static void prepare_directory(struct io_uring_sqe *sqe, const struct slot *slot)
 		io_uring_prep_close(sqe, slot->directory);
 }
 
-static void prepare_transfer(struct io_uring_sqe *sqe, const struct slot *slot)
+/* The registered region that holds all of it, or -1. */
+static int find_region(const struct uring_store *u, const void *bytes, uint32_t size)
+{
+	uintptr_t at = (uintptr_t)bytes;
+
+	for (uint32_t i = 0; i < u->region_count; i++) {
+		uintptr_t base = (uintptr_t)u->regions[i].iov_base;
+
+		if (at >= base && at - base < u->regions[i].iov_len &&
+				size <= u->regions[i].iov_len - (at - base))
+			return (int)i;
+	}
+	return -1;
+}
+
+static void prepare_transfer(
+		const struct uring_store *u, struct io_uring_sqe *sqe, const struct slot *slot)
 {
 	const struct store_request *r = &slot->request;
 	uint32_t at = slot->transferred;
+	int region = r->op == STORE_WRITE ? find_region(u, r->bytes, r->size) : -1;
 
-	if (r->op == STORE_WRITE)
+	if (region >= 0)
+		io_uring_prep_write_fixed(sqe, r->file, (const char *)r->bytes + at, r->size - at,
+				r->offset + at, region);
+	else if (r->op == STORE_WRITE)
 		io_uring_prep_write(sqe, r->file, (const char *)r->bytes + at, r->size - at,
 				r->offset + at);
 	else
@@ -64,7 +88,8 @@ static void prepare_transfer(struct io_uring_sqe *sqe, const struct slot *slot)
 				r->offset + at);
 }
 
-static void prepare(struct io_uring_sqe *sqe, const struct slot *slot)
+static void prepare(
+		const struct uring_store *u, struct io_uring_sqe *sqe, const struct slot *slot)
 {
 	const struct store_request *r = &slot->request;
 
@@ -74,7 +99,7 @@ static void prepare(struct io_uring_sqe *sqe, const struct slot *slot)
 		break;
 	case STORE_WRITE:
 	case STORE_READ:
-		prepare_transfer(sqe, slot);
+		prepare_transfer(u, sqe, slot);
 		break;
 	case STORE_SYNC:
 		io_uring_prep_fsync(sqe, r->file, IORING_FSYNC_DATASYNC);
@@ -104,7 +129,7 @@ static void queue(struct uring_store *u, uint32_t index)
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
 	CHECK(sqe != NULL);
-	prepare(sqe, &u->slots[index]);
+	prepare(u, sqe, &u->slots[index]);
 	if (u->slots[index].must_wait)
 		io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
 	io_uring_sqe_set_data64(sqe, index);
@@ -242,6 +267,30 @@ static uint32_t uring_inflight(const struct store *s)
 	return STORE_OPS_IN_FLIGHT_MAX - ((const struct uring_store *)s)->free_count;
 }
 
+/* The kernel takes at most 1 GiB in one piece. */
+static int uring_enlist(struct store *s, const struct iovec *regions, uint32_t count)
+{
+	struct uring_store *u = (struct uring_store *)s;
+	const size_t piece_max = 1u << 30;
+	uint32_t made = 0;
+
+	CHECK(u->region_count == 0 && uring_inflight(s) == 0);
+	for (uint32_t i = 0; i < count; i++) {
+		for (size_t at = 0; at < regions[i].iov_len; at += piece_max) {
+			size_t left = regions[i].iov_len - at;
+
+			if (made == STORE_REGIONS_MAX)
+				return -E2BIG;
+			u->regions[made++] = (struct iovec){(char *)regions[i].iov_base + at,
+					left < piece_max ? left : piece_max};
+		}
+	}
+	int rc = io_uring_register_buffers(&u->ring, u->regions, made);
+	if (rc == 0)
+		u->region_count = made;
+	return rc;
+}
+
 static void uring_destroy(struct store *s)
 {
 	struct uring_store *u = (struct uring_store *)s;
@@ -256,6 +305,7 @@ static const struct store_ops uring_ops = {
 	.submit = uring_submit,
 	.reap = uring_reap,
 	.inflight = uring_inflight,
+	.enlist = uring_enlist,
 	.destroy = uring_destroy,
 };
 

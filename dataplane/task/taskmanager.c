@@ -54,6 +54,8 @@ int taskmanager_create(struct taskmanager **out, const struct taskmanager_config
 			.index = i,
 			.must_spin = config->must_spin,
 			.storage = config->storage,
+			.pool = config->pool,
+			.worker_count = config->worker_count,
 			.clock = config->clock,
 			.report_fd = tm->report_fd,
 		};

@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "dataplane/checkpoint/store_select.h"
 #include "dataplane/checkpoint/store_share.h"
 #include "dataplane/task/task.h"
+#include "dataplane/wire/buf.h"
 
 enum {
 	REPORT_POOL_COUNT = 256,
@@ -37,7 +39,7 @@ struct worker {
 	struct worker_config config;
 	struct store *store;
 	struct store_share *share;
-	char storage[STORE_WHY_BYTES];
+	char storage[2 * STORE_WHY_BYTES + 2];
 	struct pointer_queue *mail, *mail_back;       /* control -> worker -> control */
 	struct pointer_queue *reports, *reports_back; /* worker -> control -> worker */
 	struct worker_report *pool;
@@ -70,6 +72,25 @@ static int create_queues(struct worker *w)
 	return 0;
 }
 
+enum { REGIONS_MAX = 32 };
+
+/* The store, and with it the buffers that it will write. */
+static int open_store(struct worker *w, enum store_kind kind)
+{
+	struct iovec regions[REGIONS_MAX];
+	char why[STORE_WHY_BYTES], buffers[STORE_WHY_BYTES];
+	int status = store_open(&w->store, kind, why);
+
+	snprintf(w->storage, sizeof(w->storage), "%s", why);
+	if (status != 0 || w->config.pool == NULL)
+		return status;
+	uint32_t count = buf_pool_regions(w->config.pool, regions, REGIONS_MAX);
+	status = store_enlist_buffers(w->store, regions, count, w->config.worker_count, buffers);
+	if (status != -EOPNOTSUPP)
+		snprintf(w->storage, sizeof(w->storage), "%s, %s", why, buffers);
+	return 0;
+}
+
 int worker_create(struct worker **out, const struct worker_config *config,
 		char error[TASKMANAGER_ERROR_BYTES])
 {
@@ -81,13 +102,13 @@ int worker_create(struct worker **out, const struct worker_config *config,
 	CHECK(store_kind_parse(config->storage, &kind));
 	CHECK(sem_init(&w->wake, 0, 0) == 0);
 	w->config = *config;
-	int status = store_open(&w->store, kind, w->storage);
+	int status = open_store(w, kind);
 	if (status == 0)
 		status = store_share_create(&w->share, w->store);
 	if (status == 0)
 		status = create_queues(w);
 	if (status != 0) {
-		snprintf(error, TASKMANAGER_ERROR_BYTES, "worker %u did not start: %s",
+		snprintf(error, TASKMANAGER_ERROR_BYTES, "worker %u did not start: %.400s",
 				config->index,
 				w->storage[0] != '\0' && w->store == NULL ? w->storage
 									  : strerror(-status));

@@ -15,6 +15,7 @@
 #include "dataplane/task/mail.h"
 #include "dataplane/task/report.h"
 
+struct buf_pool;
 struct clock;
 struct store_share;
 struct worker;
@@ -23,6 +24,8 @@ struct worker_config {
 	uint32_t index;
 	bool must_spin;
 	const char *storage; /* "auto", "io_uring", "threads" */
+	const struct buf_pool *pool; /* whose buffers it writes; NULL: none */
+	uint32_t worker_count;       /* of this process */
 	struct clock *clock;
 	int report_fd;       /* an eventfd, written when a report is posted */
 };

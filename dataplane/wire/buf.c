@@ -54,7 +54,7 @@ static void heap_destroy(struct buf_pool *pool)
 	free(heap_pool_of(pool));
 }
 
-static const struct buf_pool_ops heap_ops = {heap_used, heap_destroy};
+static const struct buf_pool_ops heap_ops = {.used_count = heap_used, .destroy = heap_destroy};
 
 int buf_pool_from_heap(struct buf_pool **out, uint32_t capacity_bytes, uint32_t buf_count)
 {
@@ -77,6 +77,11 @@ int buf_pool_from_heap(struct buf_pool **out, uint32_t capacity_bytes, uint32_t 
 uint32_t buf_pool_used_count(const struct buf_pool *pool)
 {
 	return pool->ops->used_count(pool);
+}
+
+uint32_t buf_pool_regions(const struct buf_pool *pool, struct iovec *regions, uint32_t count_max)
+{
+	return pool->ops->regions == NULL ? 0 : pool->ops->regions(pool, regions, count_max);
 }
 
 void buf_pool_destroy(struct buf_pool *pool)

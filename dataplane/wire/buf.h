@@ -22,6 +22,7 @@
 
 struct buf_pool;
 struct buf_pool_ops;
+struct iovec;
 struct rte_mempool;
 
 enum {
@@ -80,6 +81,10 @@ static inline uint32_t buf_mempool_count(
 
 /* Buffers in use now; exact only while nobody allocates or releases. */
 uint32_t buf_pool_used_count(const struct buf_pool *pool);
+
+/* The memory that all bytes of its buffers lie in, in few pieces: how many, at most count_max.
+ * 0: a heap pool has none that stays, or there are more pieces. */
+uint32_t buf_pool_regions(const struct buf_pool *pool, struct iovec *regions, uint32_t count_max);
 
 /* Every buf must be back.  NULL is accepted. */
 void buf_pool_destroy(struct buf_pool *pool);

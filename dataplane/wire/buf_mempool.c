@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <rte_mbuf.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 
 static_assert(sizeof(struct buf) <= BUF_PRIVATE_BYTES, "a buf fits the private area");
 static_assert(BUF_BYTES_MAX + BUF_ALIGN_BYTES <= UINT16_MAX, "a segment fits an mbuf");
@@ -38,7 +39,49 @@ static void mbuf_destroy(struct buf_pool *pool)
 	free(pool);
 }
 
-static const struct buf_pool_ops mbuf_ops = {mbuf_used, mbuf_destroy};
+struct region_list {
+	struct iovec *regions;
+	uint32_t count, count_max; /* more were found: count_max + 1 */
+};
+
+/* Pieces that touch are one. */
+static void add_region(struct rte_mempool *mempool, void *context, struct rte_mempool_memhdr *piece,
+		unsigned int index)
+{
+	struct region_list *l = context;
+	char *base = piece->addr;
+
+	(void)mempool;
+	(void)index;
+	for (uint32_t i = 0; i < l->count && i < l->count_max; i++) {
+		struct iovec *r = &l->regions[i];
+
+		if (base == (char *)r->iov_base + r->iov_len) {
+			r->iov_len += piece->len;
+			return;
+		}
+		if (base + piece->len == (char *)r->iov_base) {
+			r->iov_base = base;
+			r->iov_len += piece->len;
+			return;
+		}
+	}
+	if (l->count < l->count_max)
+		l->regions[l->count] = (struct iovec){base, piece->len};
+	if (l->count <= l->count_max)
+		l->count++;
+}
+
+static uint32_t mbuf_regions(const struct buf_pool *pool, struct iovec *regions, uint32_t count_max)
+{
+	struct region_list l = {regions, 0, count_max};
+
+	rte_mempool_mem_iter(((const struct mbuf_pool *)pool)->mempool, add_region, &l);
+	return l.count <= count_max ? l.count : 0;
+}
+
+static const struct buf_pool_ops mbuf_ops = {
+		.used_count = mbuf_used, .regions = mbuf_regions, .destroy = mbuf_destroy};
 
 static void make_buf(struct rte_mempool *mempool, void *pool, void *object, unsigned int index)
 {

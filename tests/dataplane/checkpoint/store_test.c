@@ -23,6 +23,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[64];
@@ -402,4 +404,84 @@ Test(store, falls_back_to_threads_where_a_seccomp_filter_refuses_io_uring)
 Test(store, falls_back_to_threads_where_the_kernel_has_no_io_uring)
 {
 	check_refused(ENOSYS, "this kernel has no io_uring");
+}
+
+/* ---- enlisted memory ---- */
+
+Test(store, writes_from_memory_that_was_enlisted_and_from_other_memory)
+{
+	enum { BYTES = 65536 };
+	char why[STORE_WHY_BYTES];
+	uint8_t *memory = aligned_alloc(4096, 2 * BYTES), *back;
+	struct iovec region = {memory, BYTES};
+	struct store *s;
+	size_t size;
+
+	if (store_open(&s, STORE_URING, why) != 0)
+		return;
+	for (uint32_t i = 0; i < 2 * BYTES; i++)
+		memory[i] = (uint8_t)(i * 7 + i / 256);
+	int rc = store_enlist_buffers(s, &region, 1, 1, why);
+	if (rc == 0)
+		cr_assert_str_eq(why, "buffers registered");
+	int64_t file = store_await(s, &(struct store_request){.op = STORE_OPEN,
+			.flags = STORE_CREATE | STORE_DIRECT, .path = in_directory("enlisted")});
+	cr_assert_geq(file, 0);
+	/* Inside, across the end of it, and outside. */
+	for (uint64_t at = 0; at < 2 * BYTES; at += 32768 + 4096) {
+		uint32_t bytes = 2 * BYTES - at < 36864 ? (uint32_t)(2 * BYTES - at) : 36864;
+
+		cr_assert_eq(store_await(s, &(struct store_request){.op = STORE_WRITE,
+				.flags = STORE_DIRECT, .file = (int32_t)file, .offset = at,
+				.bytes = memory + at, .size = bytes}), bytes);
+	}
+	cr_assert_eq(store_await(s, &(struct store_request){.op = STORE_CLOSE,
+			.file = (int32_t)file}), 0);
+	back = read_whole_file(in_directory("enlisted"), &size);
+	cr_assert_eq(size, 2 * BYTES);
+	cr_assert_eq(memcmp(back, memory, size), 0);
+	free(back);
+	store_destroy(s);
+	free(memory);
+}
+
+/* In a process that may lock little: 0 when all was said as it should be. */
+static int enlist_with_little_memlock(void)
+{
+	static uint8_t memory[1 << 20] __attribute__((aligned(4096)));
+	struct iovec region = {memory, sizeof(memory)};
+	struct rlimit limit = {256 * 1024, 256 * 1024};
+	char why[STORE_WHY_BYTES];
+	struct store *s;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || setuid(65534) != 0 ||
+			store_open(&s, STORE_URING, why) != 0)
+		return 0;
+	if (store_enlist_buffers(s, &region, 1, 3, why) != -ENOMEM)
+		return 1;
+	puts(why);
+	store_destroy(s);
+	return strstr(why, "the memlock limit is 256 KiB, 3072 KiB are needed") != NULL ? 0 : 2;
+}
+
+Test(store, says_how_much_memory_must_be_lockable_to_enlist_it)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(enlist_with_little_memlock());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0, "%d", status);
+}
+
+Test(store, of_a_thread_has_no_use_for_enlisted_memory)
+{
+	char why[STORE_WHY_BYTES], memory[64];
+	struct iovec region = {memory, sizeof(memory)};
+	struct store *s;
+
+	cr_assert_eq(store_open(&s, STORE_THREADS, why), 0);
+	cr_assert_eq(store_enlist_buffers(s, &region, 1, 1, why), -EOPNOTSUPP);
+	store_destroy(s);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <rte_eal.h>
 #include <rte_mbuf.h>
+#include <sys/uio.h>
 
 static struct buf_pool *heap_pool(uint32_t count)
 {
@@ -103,6 +104,43 @@ Test(buf, buffers_of_a_mempool_may_be_released_by_a_foreign_thread)
 	buf_pool_destroy(pool);
 	rte_mempool_free(mempool);
 	rte_eal_cleanup();
+}
+
+static bool is_inside(const struct iovec *regions, uint32_t count, const uint8_t *at)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const uint8_t *base = regions[i].iov_base;
+
+		if (at >= base && at < base + regions[i].iov_len)
+			return true;
+	}
+	return false;
+}
+
+Test(buf, the_regions_of_a_mempool_hold_every_byte_of_its_buffers)
+{
+	struct rte_mempool *mempool = mempool_for(2048, 2000);
+	struct buf_pool *pool, *heap;
+	struct iovec regions[8];
+
+	cr_assert_eq(buf_pool_from_mempool(&pool, mempool, 2048), 0);
+	uint32_t count = buf_pool_regions(pool, regions, 8);
+	cr_assert_geq(count, 1);
+	static struct buf *bufs[2000];
+	for (int i = 0; i < 2000; i++) {
+		bufs[i] = buf_alloc(pool);
+		cr_assert(is_inside(regions, count, bufs[i]->data));
+		cr_assert(is_inside(regions, count, bufs[i]->data + 2047));
+	}
+	cr_assert_eq(buf_pool_regions(pool, regions, 0), 0);
+	for (int i = 0; i < 2000; i++)
+		buf_release(bufs[i]);
+	buf_pool_destroy(pool);
+	rte_mempool_free(mempool);
+	rte_eal_cleanup();
+	cr_assert_eq(buf_pool_from_heap(&heap, 2048, 3), 0);
+	cr_assert_eq(buf_pool_regions(heap, regions, 8), 0);
+	buf_pool_destroy(heap);
 }
 
 Test(buf, a_mempool_without_the_room_is_refused)
