@@ -142,19 +142,39 @@ void child_print_status(int status, char *text, size_t size)
 		snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-void child_show_log(const struct child *c, uint32_t line_count)
+/* The end of its log; how many bytes. */
+static size_t read_tail(const struct child *c, char text[LOG_TAIL_BYTES + 1])
 {
-	char text[LOG_TAIL_BYTES + 1];
 	FILE *log = fopen(c->log_path, "r");
 
+	text[0] = '\0';
 	if (log == NULL)
-		return;
+		return 0;
 	if (fseek(log, -LOG_TAIL_BYTES, SEEK_END) != 0)
 		(void)fseek(log, 0, SEEK_SET);
 	size_t size = fread(text, 1, LOG_TAIL_BYTES, log);
 	fclose(log);
 	text[size] = '\0';
+	return size;
+}
+
+void child_last_words(const struct child *c, char *text, size_t size)
+{
+	char tail[LOG_TAIL_BYTES + 1];
+	size_t bytes = read_tail(c, tail);
+
+	while (bytes > 0 && tail[bytes - 1] == '\n')
+		tail[--bytes] = '\0';
+	const char *line = strrchr(tail, '\n');
+	snprintf(text, size, "%s", line != NULL ? line + 1 : tail);
+}
+
+void child_show_log(const struct child *c, uint32_t line_count)
+{
+	char text[LOG_TAIL_BYTES + 1];
+	size_t size = read_tail(c, text);
 	const char *at = text + size;
+
 	for (uint32_t lines = 0; at > text; at--) {
 		if (at[-1] == '\n' && at < text + size && ++lines == line_count)
 			break;

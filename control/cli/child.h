@@ -51,5 +51,8 @@ void child_end(struct child *c, int timeout_ms);
 /* "exit code 3", "signal 9 (Killed)". */
 void child_print_status(int status, char *text, size_t size);
 
+/* The last line of its log; "" when there is none. */
+void child_last_words(const struct child *c, char *text, size_t size);
+
 /* The last lines of its log, indented, to standard error. */
 void child_show_log(const struct child *c, uint32_t line_count);

@@ -1,5 +1,6 @@
 #include "control/cli/config_command.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_options.h"
 
@@ -20,12 +21,6 @@ static const char help[] = "weir config [options]: show every config key, its va
 			   "\n"
 			   "Ends with 0 when the config is good, 3 when it is not.\n";
 
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir config: %s\nTry: weir config --help\n", what);
-	return WEIR_EXIT_USAGE;
-}
-
 int config_command(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -35,28 +30,28 @@ int config_command(int argc, char **argv)
 			{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
 	struct job_options o = {0};
 	struct config *config;
-	bool json = false;
+	bool json = cli_wants_json(argc, argv);
 	int option;
 
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
-		if (option == OPTION_JSON) {
-			json = true;
-		} else if (option == OPTION_KEYS) {
+		if (option == OPTION_JSON)
+			continue;
+		if (option == OPTION_KEYS) {
 			config_print_help(stdout);
 			return WEIR_EXIT_DONE;
 		} else if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else if (!job_options_take(&o, option, optarg)) {
-			return usage("unknown option");
+			return cli_usage(json, "config", "unknown option");
 		}
 	}
 	if (argc != optind)
-		return usage("expected no argument");
+		return cli_usage(json, "config", "expected no argument");
 	int rc = job_options_config(&o, &config);
 	if (rc != WEIR_EXIT_DONE)
-		return rc;
+		return cli_fail(json, rc, o.error);
 	if (!config_print(config, stdout, json))
 		rc = WEIR_EXIT_FAILURE;
 	config_destroy(config);

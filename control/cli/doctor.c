@@ -1,5 +1,6 @@
 #include "control/cli/doctor.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_options.h"
 #include "control/cli/sibling.h"
@@ -90,7 +91,7 @@ static json_t *probe(void)
 	return facts;
 }
 
-static int run(const struct job_options *o, bool json)
+static int run(struct job_options *o, bool json)
 {
 	struct config *config;
 	struct doctor_report *report = calloc(1, sizeof(*report));
@@ -98,11 +99,12 @@ static int run(const struct job_options *o, bool json)
 
 	if (rc != WEIR_EXIT_DONE || report == NULL) {
 		free(report);
-		return rc != WEIR_EXIT_DONE ? rc : WEIR_EXIT_FAILURE;
+		return cli_fail(json, rc != WEIR_EXIT_DONE ? rc : WEIR_EXIT_FAILURE,
+				rc != WEIR_EXIT_DONE ? o->error : "out of memory");
 	}
 	json_t *facts = probe();
 	if (facts == NULL) {
-		rc = WEIR_EXIT_FAILURE;
+		rc = cli_fail(json, WEIR_EXIT_FAILURE, "weir-taskmanager --probe failed");
 	} else {
 		doctor_judge(facts, config, report);
 		doctor_judge_directory(config, report);
@@ -117,12 +119,6 @@ static int run(const struct job_options *o, bool json)
 	return rc;
 }
 
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir doctor: %s\nTry: weir doctor --help\n", what);
-	return WEIR_EXIT_USAGE;
-}
-
 int doctor_command(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -130,19 +126,21 @@ int doctor_command(int argc, char **argv)
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
 	struct job_options o = {0};
-	bool json = false;
+	bool json = cli_wants_json(argc, argv);
 	int option;
 
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
-		if (option == OPTION_JSON) {
-			json = true;
-		} else if (option == OPTION_HELP || option == 'h') {
+		if (option == OPTION_JSON)
+			continue;
+		if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else if (!job_options_take(&o, option, optarg)) {
-			return usage("unknown option");
+			return cli_usage(json, "doctor", "unknown option");
 		}
 	}
-	return argc != optind ? usage("expected no argument") : run(&o, json);
+	if (argc != optind)
+		return cli_usage(json, "doctor", "expected no argument");
+	return run(&o, json);
 }

@@ -1,5 +1,6 @@
 #include "control/cli/inspect.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/inspect_print.h"
 #include "control/cli/inspect_report.h"
@@ -23,12 +24,6 @@ static const char help[] =
 		"  weir inspect chk-17/_metadata --json\n"
 		"\n"
 		"Ends with 0 when the checkpoint is whole, 5 when it is damaged or none.\n";
-
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir inspect: %s\nTry: weir inspect --help\n", what);
-	return WEIR_EXIT_USAGE;
-}
 
 /* The metadata itself cannot be read. */
 static int refuse(const char *path, int status, const char *text, bool json)
@@ -60,21 +55,21 @@ int inspect_command(int argc, char **argv)
 {
 	static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
 		{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
-	bool json = false;
+	bool json = cli_wants_json(argc, argv);
 	int option;
 
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == OPTION_JSON) {
-			json = true;
-		} else if (option == OPTION_HELP || option == 'h') {
+		if (option == OPTION_JSON)
+			continue;
+		if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else {
-			return usage("unknown option");
+			return cli_usage(json, "inspect", "unknown option");
 		}
 	}
 	if (argc - optind != 1)
-		return usage("expected one PATH");
+		return cli_usage(json, "inspect", "expected one PATH");
 	return inspect(argv[optind], json);
 }

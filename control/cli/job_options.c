@@ -41,27 +41,29 @@ static int read_config(
 	return rc;
 }
 
-static int finish(int rc, struct config **config, const struct config_error *error)
+static int finish(struct job_options *o, int rc, struct config **config,
+		const struct config_error *error)
 {
 	if (rc == 0)
 		return WEIR_EXIT_DONE;
 	fprintf(stderr, "%s\n", error->text);
+	snprintf(o->error, sizeof(o->error), "%s", error->text);
 	config_destroy(*config);
 	*config = NULL;
 	return WEIR_EXIT_CONFIG;
 }
 
-int job_options_config(const struct job_options *o, struct config **config)
+int job_options_config(struct job_options *o, struct config **config)
 {
 	struct config_error error;
 	int rc = read_config(o, config, &error);
 
 	if (rc == 0)
 		rc = config_check(*config, &error);
-	return finish(rc, config, &error);
+	return finish(o, rc, config, &error);
 }
 
-int job_options_job(const struct job_options *o, const char *path, struct config **config,
+int job_options_job(struct job_options *o, const char *path, struct config **config,
 		struct job_spec **spec)
 {
 	struct config_error error;
@@ -69,5 +71,5 @@ int job_options_job(const struct job_options *o, const char *path, struct config
 
 	if (rc == 0)
 		rc = job_spec_load(spec, path, o->sets, o->set_count, *config, &error);
-	return finish(rc, config, &error);
+	return finish(o, rc, config, &error);
 }

@@ -15,13 +15,14 @@
 
 #include <getopt.h>
 
-enum { JOB_OPTIONS_MAX = 256 };
+enum { JOB_OPTIONS_MAX = 256, JOB_OPTIONS_ERROR_BYTES = 1536 };
 
 struct job_options {
 	const char *config_path;
 	uint32_t define_count, set_count;
 	const char *defines[JOB_OPTIONS_MAX]; /* -D */
 	const char *sets[JOB_OPTIONS_MAX];    /* --set */
+	char error[JOB_OPTIONS_ERROR_BYTES];  /* the one message, again */
 };
 
 /* For getopt_long: what take understands, beside -D with its argument. */
@@ -42,8 +43,8 @@ enum { JOB_OPTION_CONFIG = 0x1000, JOB_OPTION_SET };
 bool job_options_take(struct job_options *o, int option, const char *argument);
 
 /* Presets, the config file, -D; checked.  0, or an exit code. */
-int job_options_config(const struct job_options *o, struct config **config);
+int job_options_config(struct job_options *o, struct config **config);
 
 /* The same, and a job file with its `config:` block and --set.  0, or an exit code. */
-int job_options_job(const struct job_options *o, const char *path, struct config **config,
+int job_options_job(struct job_options *o, const char *path, struct config **config,
 		struct job_spec **spec);

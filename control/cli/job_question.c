@@ -1,5 +1,6 @@
 #include "control/cli/job_question.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 
 #include <getopt.h>
@@ -18,28 +19,15 @@ enum {
 	OPTION_FULL,
 };
 
-static void print_json_error(const struct job_question *q, const char *error)
-{
-	if (!q->is_json)
-		return;
-	json_t *json = json_pack("{s:s, s:s}", "state", "REFUSED", "error", error);
-
-	job_print_json(json);
-	json_decref(json);
-}
-
 int job_question_usage(const struct job_question *q, const char *what)
 {
-	fprintf(stderr, "weir %s: %s\nTry: weir %s --help\n", q->command, what, q->command);
-	print_json_error(q, what);
-	return WEIR_EXIT_USAGE;
+	return cli_usage(q->is_json, q->command, what);
 }
 
 int job_question_complain(const struct job_question *q, const char *error)
 {
 	fprintf(stderr, "weir %s: %s\n", q->command, error);
-	print_json_error(q, error);
-	return WEIR_EXIT_FAILURE;
+	return cli_fail(q->is_json, WEIR_EXIT_FAILURE, error);
 }
 
 int job_question_get(const struct job_question *q, const char *target, json_t **answer)
@@ -131,9 +119,7 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 			{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int option, code;
 
-	/* A wrong option may stand before it. */
-	for (int i = 1; i < argc; i++)
-		q->is_json = q->is_json || strcmp(argv[i], "--json") == 0;
+	q->is_json = cli_wants_json(argc, argv);
 	(void)rest_server_parse("127.0.0.1:8081", &q->server);
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {

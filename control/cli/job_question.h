@@ -8,7 +8,7 @@
  * Thread   one; blocks while it asks.
  * Memory   in the struct; texts of argv and `help` are borrowed.
  * Errors   an exit code (exit_codes.h), the one message on standard error; with --json an object
- *          {"state": "REFUSED", "error": text} on standard output as well.
+ *          (cli_error.h) on standard output as well.
  * Life     initialised with command, help and needs_job; read; then questions.
  */
 

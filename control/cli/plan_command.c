@@ -1,5 +1,6 @@
 #include "control/cli/plan_command.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_options.h"
 
@@ -155,12 +156,6 @@ bool plan_print(const struct job_spec *spec, FILE *out, bool json)
 
 /* ---- command ------------------------------------------------------------------------------- */
 
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir plan: %s\nTry: weir plan --help\n", what);
-	return WEIR_EXIT_USAGE;
-}
-
 int plan_command(int argc, char **argv)
 {
 	static const struct option options[] = {JOB_OPTIONS_LONG,
@@ -169,25 +164,25 @@ int plan_command(int argc, char **argv)
 	struct job_options o = {0};
 	struct config *config;
 	struct job_spec *spec;
-	bool json = false;
+	bool json = cli_wants_json(argc, argv);
 	int option;
 
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
-		if (option == OPTION_JSON) {
-			json = true;
-		} else if (option == OPTION_HELP || option == 'h') {
+		if (option == OPTION_JSON)
+			continue;
+		if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else if (!job_options_take(&o, option, optarg)) {
-			return usage("unknown option");
+			return cli_usage(json, "plan", "unknown option");
 		}
 	}
 	if (argc - optind != 1)
-		return usage("expected one job file");
+		return cli_usage(json, "plan", "expected one job file");
 	int rc = job_options_job(&o, argv[optind], &config, &spec);
 	if (rc != WEIR_EXIT_DONE)
-		return rc;
+		return cli_fail(json, rc, o.error);
 	if (!plan_print(spec, stdout, json))
 		rc = WEIR_EXIT_FAILURE;
 	job_spec_destroy(spec);

@@ -1,5 +1,6 @@
 #include "control/cli/restore_command.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_options.h"
 #include "control/metadata/checkpoint_verify.h"
@@ -41,12 +42,6 @@ struct dry_run {
 	struct restore_fit *fit;
 	json_t *refusals;
 };
-
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir restore: %s\nTry: weir restore --help\n", what);
-	return WEIR_EXIT_USAGE;
-}
 
 /* ---- what would be refused ---- */
 
@@ -216,6 +211,8 @@ static int run(struct job_options *o, const char *job, const char *path, bool is
 		metadata_free(d.metadata);
 		job_spec_destroy(spec);
 		config_destroy(config);
+	} else {
+		(void)cli_fail(is_json, rc, o->error);
 	}
 	json_decref(d.refusals);
 	return rc;
@@ -228,25 +225,27 @@ int restore_command(int argc, char **argv)
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
 	struct job_options o = {0};
-	bool is_json = false, is_dry = false;
+	bool is_json = cli_wants_json(argc, argv), is_dry = false;
 	int option;
 
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
-		if (option == OPTION_JSON) {
-			is_json = true;
-		} else if (option == OPTION_DRY_RUN) {
+		if (option == OPTION_JSON)
+			continue;
+		if (option == OPTION_DRY_RUN) {
 			is_dry = true;
 		} else if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else if (!job_options_take(&o, option, optarg)) {
-			return usage("unknown option");
+			return cli_usage(is_json, "restore", "unknown option");
 		}
 	}
 	if (!is_dry)
-		return usage("expected --dry-run; weir run JOB.yaml --restore PATH restores");
+		return cli_usage(is_json, "restore",
+				"expected --dry-run; weir run JOB.yaml --restore PATH restores");
 	if (argc - optind != 2)
-		return usage("expected one job file and the PATH of a checkpoint");
+		return cli_usage(is_json, "restore",
+				"expected one job file and the PATH of a checkpoint");
 	return run(&o, argv[optind], argv[optind + 1], is_json);
 }

@@ -1,5 +1,6 @@
 #include "control/cli/run_command.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_options.h"
 #include "control/cli/run_job.h"
@@ -40,12 +41,6 @@ static const char help[] =
 		"  weir run job.yaml --taskmanagers 2 -D execution.checkpointing.interval=100ms\n"
 		"  weir run job.yaml --restore latest --json\n";
 
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir run: %s\nTry: weir run --help\n", what);
-	return WEIR_EXIT_USAGE;
-}
-
 /* -1: go on; else the exit code. */
 static int take_option(int option, struct run_options *run, struct job_options *job)
 {
@@ -56,19 +51,20 @@ static int take_option(int option, struct run_options *run, struct job_options *
 		run->taskmanager_count = (uint32_t)strtoul(optarg, &end, 10);
 		if (*end != '\0' || run->taskmanager_count < 1 ||
 				run->taskmanager_count > TASKMANAGERS_MAX)
-			return usage("--taskmanagers: expected a number from 1 to 64");
+			return cli_usage(run->is_json, "run",
+					"--taskmanagers: expected a number from 1 to 64");
 		return -1;
 	case OPTION_RESTORE:
 		if (optarg[0] == '-')
-			return usage("--restore: expected none, latest, or the path of a "
-				     "checkpoint");
+			return cli_usage(run->is_json, "run",
+					"--restore: expected none, latest, or the path of a "
+					"checkpoint");
 		run->restore = optarg;
 		return -1;
 	case OPTION_ALLOW_REWIND:
 		run->must_allow_rewind = true;
 		return -1;
 	case OPTION_JSON:
-		run->is_json = true;
 		return -1;
 	case OPTION_QUIET:
 		run->is_quiet = true;
@@ -77,7 +73,9 @@ static int take_option(int option, struct run_options *run, struct job_options *
 		fputs(help, stdout);
 		return WEIR_EXIT_DONE;
 	default:
-		return job_options_take(job, option, optarg) ? -1 : usage("unknown option");
+		if (job_options_take(job, option, optarg))
+			return -1;
+		return cli_usage(run->is_json, "run", "unknown option");
 	}
 }
 
@@ -90,7 +88,8 @@ int run_command(int argc, char **argv)
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"quiet", no_argument, NULL, OPTION_QUIET},
 			{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	struct run_options run = {.taskmanager_count = 1, .restore = "none"};
+	struct run_options run = {.taskmanager_count = 1, .restore = "none",
+			.is_json = cli_wants_json(argc, argv)};
 	struct job_options job = {0};
 	struct config *config;
 	struct job_spec *spec;
@@ -104,7 +103,7 @@ int run_command(int argc, char **argv)
 			return code;
 	}
 	if (argc - optind != 1)
-		return usage("expected one job file");
+		return cli_usage(run.is_json, "run", "expected one job file");
 	run.job_path = argv[optind];
 	run.config_path = job.config_path;
 	run.defines = job.defines;
@@ -113,7 +112,7 @@ int run_command(int argc, char **argv)
 	run.set_count = job.set_count;
 	int code = job_options_job(&job, run.job_path, &config, &spec);
 	if (code != WEIR_EXIT_DONE)
-		return code;
+		return cli_fail(run.is_json, code, job.error);
 	code = run_job(&run, config, spec);
 	job_spec_destroy(spec);
 	config_destroy(config);

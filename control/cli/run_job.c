@@ -1,6 +1,7 @@
 #include "control/cli/run_job.h"
 
 #include "control/cli/child.h"
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/rest_call.h"
 #include "control/cli/run_print.h"
@@ -46,6 +47,8 @@ struct run {
 	struct run_progress progress;
 	uint64_t began_ns, asked_ns, stop_asked_ns;
 	bool has_asked_stop;
+	bool has_reported;           /* the result is on standard output */
+	char error[CLI_ERROR_BYTES]; /* what was complained of last */
 };
 
 /* Signals only count; the loop looks. */
@@ -77,6 +80,18 @@ __attribute__((format(printf, 2, 3))) static void say(struct run *r, const char 
 	fputc('\n', stderr);
 }
 
+/* In the way of going on: for people, and for the object of --json. */
+__attribute__((format(printf, 2, 3))) static void complain(struct run *r, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(r->error, sizeof(r->error), format, args);
+	va_end(args);
+	run_print_break(&r->progress, stderr);
+	fprintf(stderr, "weir run: %s\n", r->error);
+}
+
 /* ---- children ---- */
 
 /* What every child is given: the config as this command was given it, then `own`. */
@@ -104,7 +119,7 @@ static int start_child(struct run *r, struct child *c, const char *const *own)
 	collect_args(r, own, args);
 	int rc = child_start(c, args);
 	if (rc != 0)
-		fprintf(stderr, "weir run: %s did not start: %s\n", c->name, strerror(-rc));
+		complain(r, "%s did not start: %s", c->name, strerror(-rc));
 	else
 		say(r, "%s: pid %d", c->name, (int)c->pid);
 	return rc;
@@ -157,7 +172,7 @@ static bool is_final(int status)
 static int judge_end(struct run *r, const struct child *c, int status)
 {
 	uint64_t lived_ms = (clock_monotonic_ns() - c->started_ns) / 1000000;
-	char how[128];
+	char how[128], words[CLI_ERROR_BYTES / 2];
 
 	child_print_status(status, how, sizeof(how));
 	/* Whom somebody killed did not die of itself. */
@@ -167,8 +182,8 @@ static int judge_end(struct run *r, const struct child *c, int status)
 		say(r, "%s ended (%s); starting it again", c->name, how);
 		return -1;
 	}
-	run_print_break(&r->progress, stderr);
-	fprintf(stderr, "weir run: %s ended (%s):\n", c->name, how);
+	child_last_words(c, words, sizeof(words));
+	complain(r, "%s ended (%s): %s", c->name, how, words);
 	child_show_log(c, 5);
 	return is_final(status) ? WEXITSTATUS(status) : WEIR_EXIT_FAILURE;
 }
@@ -225,7 +240,7 @@ static int await_coordinator(struct run *r)
 				return WEIR_EXIT_FAILURE;
 		}
 		if (clock_monotonic_ns() > until_ns) {
-			fprintf(stderr, "weir run: the coordinator did not listen within %d s:\n",
+			complain(r, "the coordinator did not listen within %d s",
 					START_TIMEOUT_MS / 1000);
 			child_show_log(&r->coordinator, 5);
 			return WEIR_EXIT_FAILURE;
@@ -265,7 +280,7 @@ static int submit(struct run *r, int *rc)
 	if (*rc == -ECONNREFUSED || *rc == -ETIMEDOUT) {
 		*rc = -EAGAIN;
 	} else if (*rc != 0) {
-		fprintf(stderr, "weir run: %s\n", *rc == -ENOMEM ? "out of memory" : error);
+		complain(r, "%.1400s", *rc == -ENOMEM ? "out of memory" : error);
 		code = json_is_true(json_object_get(answer, "refused"))
 				? WEIR_EXIT_RESTORE_REFUSED
 				: WEIR_EXIT_CONFIG;
@@ -366,6 +381,7 @@ static int report(struct run *r)
 	run_print_break(&r->progress, stderr);
 	if (strcmp(state_of(r), "FAILED") == 0 && json_is_string(failure))
 		fprintf(stderr, "weir run: the job failed: %s\n", json_string_value(failure));
+	r->has_reported = true;
 	bool is_said = run_print_result(stdout, r->summary, wall_s, r->options->is_json);
 	if (json_is_true(json_object_get(r->summary, "refused")))
 		return WEIR_EXIT_RESTORE_REFUSED;
@@ -433,7 +449,7 @@ static int make_log_dir(struct run *r)
 	snprintf(r->log_dir, sizeof(r->log_dir), "%.*s/logs", length, slash != NULL ? ha : ".");
 	int rc = make_directories(r->log_dir);
 	if (rc != 0)
-		fprintf(stderr, "weir run: cannot make %s: %s\n", r->log_dir, strerror(-rc));
+		complain(r, "cannot make %.1000s: %s", r->log_dir, strerror(-rc));
 	return rc;
 }
 
@@ -449,8 +465,7 @@ static int init_children(struct run *r)
 		r->taskmanagers[i].crash_at = getenv("WEIR_CRASH_TASKMANAGER");
 	}
 	if (rc != 0)
-		fprintf(stderr, "weir run: weir-coordinator and weir-taskmanager must lie beside "
-				"weir: %s\n",
+		complain(r, "weir-coordinator and weir-taskmanager must lie beside weir: %s",
 				strerror(-rc));
 	return rc;
 }
@@ -508,7 +523,7 @@ int run_job(const struct run_options *options, const struct config *config,
 		.began_ns = clock_monotonic_ns(), .progress = {.is_tty = isatty(STDERR_FILENO)}};
 
 	if (make_log_dir(&r) != 0 || init_children(&r) != 0)
-		return WEIR_EXIT_CONFIG;
+		return cli_fail(options->is_json, WEIR_EXIT_CONFIG, r.error);
 	catch_signals();
 	say_pages(&r);
 	int code = run_children(&r);
@@ -517,5 +532,9 @@ int run_job(const struct run_options *options, const struct config *config,
 		child_end(&r.taskmanagers[i], END_TIMEOUT_MS);
 	child_end(&r.coordinator, END_TIMEOUT_MS);
 	json_decref(r.summary);
-	return code;
+	if (r.has_reported)
+		return code;
+	return cli_fail(options->is_json, code,
+			r.error[0] != '\0' ? r.error
+					    : "stopped by a signal before there was a job");
 }

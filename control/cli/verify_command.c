@@ -1,5 +1,6 @@
 #include "control/cli/verify_command.h"
 
+#include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
 #include "control/metadata/checkpoint_verify.h"
 #include "control/metadata/metadata.h"
@@ -34,12 +35,6 @@ struct verified {
 	int64_t checkpoint_id; /* 0: its metadata cannot be read */
 	uint64_t subtasks, states, bytes;
 };
-
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir verify: %s\nTry: weir verify --help\n", what);
-	return WEIR_EXIT_USAGE;
-}
 
 static void add_problem(void *context, const char *problem)
 {
@@ -128,21 +123,21 @@ int verify_command(int argc, char **argv)
 {
 	static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
 		{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
-	bool is_json = false;
+	bool is_json = cli_wants_json(argc, argv);
 	int option;
 
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == OPTION_JSON) {
-			is_json = true;
-		} else if (option == OPTION_HELP || option == 'h') {
+		if (option == OPTION_JSON)
+			continue;
+		if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else {
-			return usage("unknown option");
+			return cli_usage(is_json, "verify", "unknown option");
 		}
 	}
 	if (optind >= argc)
-		return usage("expected at least one PATH");
+		return cli_usage(is_json, "verify", "expected at least one PATH");
 	return verify_all(argv + optind, argc - optind, is_json);
 }

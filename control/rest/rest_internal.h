@@ -35,6 +35,8 @@ void rest_refuse(struct rest_call *call, int status, const char *format, ...)
 		__attribute__((format(printf, 3, 4)));
 /* A string of any bytes: what is not UTF-8 is shown as '?'. */
 json_t *rest_text(const char *text);
+/* What failed, as Flink's clients expect it: class, stack-trace, serialized-throwable. */
+json_t *rest_failure(const char *text);
 /* The body as an object, empty if there is none; NULL after a refusal. */
 json_t *rest_body(struct rest_call *call);
 

@@ -62,8 +62,7 @@ void rest_get_request(struct rest_call *call)
 	else if (a.is_success)
 		operation = json_pack("{s:I}", "checkpointId", (json_int_t)a.checkpoint_id);
 	else
-		operation = json_pack("{s:{s:s, s:o}}", "failureCause", "class",
-				"CheckpointException", "stack-trace", rest_text(a.text));
+		operation = json_pack("{s:o}", "failureCause", rest_failure(a.text));
 	rest_answer(call, 200,
 			json_pack("{s:{s:s}, s:o}", "status", "id",
 					a.is_done ? "COMPLETED" : "IN_PROGRESS", "operation",

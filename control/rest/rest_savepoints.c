@@ -93,8 +93,7 @@ void rest_get_savepoint(struct rest_call *call)
 	else if (a.is_success)
 		operation = json_pack("{s:o}", "location", rest_text(a.location));
 	else
-		operation = json_pack("{s:{s:s, s:o}}", "failure-cause", "class",
-				"CheckpointException", "stack-trace", rest_text(a.text));
+		operation = json_pack("{s:o}", "failure-cause", rest_failure(a.text));
 	rest_answer(call, 200,
 			json_pack("{s:{s:s}, s:o}", "status", "id",
 					a.is_done ? "COMPLETED" : "IN_PROGRESS", "operation",

@@ -124,5 +124,6 @@ def test(w):
         status, out, _ = w.weir(command, "--help")
         expect_equal(status, DONE, f"weir {command} --help: exit status")
         expect("xample" in out, f"weir {command} --help has examples")
-        status, _, err = w.weir(command, "--no-such-option")
+        status, out, err = w.weir(command, "--no-such-option", "--json")
         expect_equal(status, USAGE, f"weir {command} --no-such-option: exit status\n{err}")
+        expect_equal(json.loads(out)["exit_code"], USAGE, f"weir {command}: the object")

@@ -1,5 +1,7 @@
 """A directory of another coordinator and the output of another run are refused, and left alone."""
 
+import json
+
 from captures import flows_capture
 from harness import BUSY, DONE, expect, expect_equal
 
@@ -11,6 +13,9 @@ def test(w):
     second = w.flow(capture, "other")
     second.ends_with(BUSY)
     expect(w.path("state") in second.stderr(), f"the directory is named:\n{second.stderr()}")
+    object_ = json.loads(second.stdout())
+    expect_equal((object_["state"], object_["exit_code"]), ("NOT_STARTED", BUSY), "the object")
+    expect(w.path("state") in object_["error"], f"it names the directory too: {object_}")
     run.summary()
 
     before = w.parts("out")

@@ -1,5 +1,6 @@
 """Mistakes in a job file are one line each, with file, line and column; nothing is started."""
 
+import json
 import re
 
 from harness import CONFIG, expect, expect_equal
@@ -52,8 +53,10 @@ def test(w):
         path = w.write("job.yaml", GOOD.replace(before, after, 1))
         run = w.run(path)
         expect_equal(run.wait(), CONFIG, f"{after!r}: exit status")
-        expect_equal(run.stdout(), "", f"{after!r}: standard output")
         said = run.stderr().splitlines()
+        expect_equal(json.loads(run.stdout()),
+                     {"state": "NOT_STARTED", "error": said[0], "exit_code": CONFIG},
+                     f"{after!r}: standard output")
         expect_equal(len(said), 1, f"{after!r}: lines in {said}")
         match = re.match(r"(?:weir run: )?(.*job\.yaml):(\d+):(\d+): ", said[0])
         expect(match is not None, f"{after!r}: file, line and column: {said[0]}")
