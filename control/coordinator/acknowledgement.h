@@ -25,7 +25,12 @@ struct subtask_metrics {
 };
 
 /* PL-6. */
-enum finish_flag { FINISH_NONE, FINISH_OPERATORS_FINISHED, FINISH_RESTORED_AS_FINISHED };
+enum finish_flag {
+	FINISH_NONE,
+	FINISH_OPERATORS_FINISHED,
+	FINISH_RESTORED_AS_FINISHED,         /* with all of its vertex */
+	FINISH_SUBTASK_RESTORED_AS_FINISHED, /* of a vertex that had finished in part */
+};
 
 struct acknowledgement {
 	uint32_t subtask; /* of the execution graph; UINT32_MAX or any other number: unknown */

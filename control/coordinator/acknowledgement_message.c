@@ -48,7 +48,9 @@ int acknowledgement_read(struct acknowledgement *a, const Weir__Acknowledge *m,
 			.subtask = execution_subtask_of(attempt),
 			.attempt = attempt,
 			.checkpoint_id = m->checkpoint_id,
-			.finish = m->finished_operators ? FINISH_OPERATORS_FINISHED : FINISH_NONE,
+			.finish = m->finished_on_restore  ? FINISH_RESTORED_AS_FINISHED
+				: m->finished_operators ? FINISH_OPERATORS_FINISHED
+							: FINISH_NONE,
 	};
 	read_metrics(&a->metrics, m->metrics);
 	return read_state(&a->state, m, text);

@@ -135,11 +135,11 @@ void execution_trigger_checkpoint(struct execution *e, const struct trigger_call
 }
 
 void execution_notify_complete(struct execution *e, int64_t checkpoint_id,
-		int64_t last_subsumed_id, bool is_release)
+		int64_t last_subsumed_id)
 {
 	if (e->gateway != NULL)
 		task_manager_gateway_confirm(e->gateway, e->attempt, checkpoint_id,
-				last_subsumed_id, is_release);
+				last_subsumed_id);
 }
 
 void execution_notify_aborted(

@@ -73,7 +73,7 @@ void execution_drop_slot(struct execution *e);
 
 void execution_trigger_checkpoint(struct execution *e, const struct trigger_call *call);
 void execution_notify_complete(struct execution *e, int64_t checkpoint_id,
-		int64_t last_subsumed_id, bool is_release);
+		int64_t last_subsumed_id);
 void execution_notify_aborted(
 		struct execution *e, int64_t checkpoint_id, int64_t latest_completed_id);
 void execution_cancel(struct execution *e);

@@ -208,16 +208,25 @@ static void trigger_tasks(struct job_master *jm, const struct checkpoint_decisio
 	flush(jm);
 }
 
-void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
-		bool is_release, const uint32_t *subtasks, uint32_t subtask_count)
+/* TK-13: one that has said its last words before goes now. */
+static void note_leaving(struct job_leaving *l, int64_t checkpoint_id)
 {
-	for (uint32_t i = 0; i < subtask_count; i++)
-		execution_notify_complete(&jm->executions[subtasks[i]], checkpoint_id, subsumed_id,
-				is_release);
+	if (l->final_id != 0 && checkpoint_id >= l->final_id && l->since_ns == 0)
+		l->since_ns = clock_monotonic_ns();
+}
+
+void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
+		bool is_last, const uint32_t *subtasks, uint32_t subtask_count)
+{
+	for (uint32_t i = 0; i < subtask_count; i++) {
+		execution_notify_complete(
+				&jm->executions[subtasks[i]], checkpoint_id, subsumed_id);
+		note_leaving(&jm->leaving[subtasks[i]], checkpoint_id);
+	}
 	flush(jm);
 	open_gateways(jm, checkpoint_id);
-	/* The tasks may go now; a checkpoint of what is left would be of no use. */
-	if (is_release)
+	/* All tasks go now; a checkpoint of what is left would be of no use. */
+	if (is_last)
 		jm->is_released = jm->must_quiet = true;
 	log_debug("job_master", "job %s: checkpoint %" PRId64 " is complete", jm->spec->name,
 			checkpoint_id);
@@ -388,6 +397,18 @@ static bool is_ours(const struct job_master *jm, struct attempt_id attempt)
 	return memcmp(attempt.id.bytes, jm->executions[0].attempt.id.bytes, 8) == 0;
 }
 
+/* PL-6: finished with its vertex, or alone; and whether it waits for the completion of this one. */
+static void note_finish(struct job_master *jm, uint32_t subtask, struct acknowledgement *a,
+		bool has_finished_operators)
+{
+	uint32_t place = execution_graph_vertex_of(jm->graph, subtask);
+
+	if (a->finish == FINISH_RESTORED_AS_FINISHED && !jm->was_finished[place])
+		a->finish = FINISH_SUBTASK_RESTORED_AS_FINISHED;
+	if (has_finished_operators && jm->leaving[subtask].final_id == 0)
+		jm->leaving[subtask].final_id = a->checkpoint_id;
+}
+
 void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *m)
 {
 	struct attempt_id attempt = {message_id(&m->attempt)};
@@ -404,8 +425,10 @@ void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *m)
 		checkpoint_coordinator_on_decline(jm->checkpoints, &f, job_now());
 		return;
 	}
-	(void)checkpoint_coordinator_on_acknowledge(jm->checkpoints, &a, job_now());
 	const struct execution *e = job_find_execution(jm, attempt);
+	if (e != NULL)
+		note_finish(jm, e->subtask, &a, m->finished_operators);
+	(void)checkpoint_coordinator_on_acknowledge(jm->checkpoints, &a, job_now());
 	for (uint32_t i = 0; e != NULL && i < jm->files_count; i++)
 		if (jm->files[i].place == execution_graph_vertex_of(jm->graph, e->subtask))
 			split_enumerator_on_acknowledge(jm->files[i].enumerator,

@@ -44,6 +44,20 @@ static const struct metadata_bytes *state_of_coordinator(
 	return NULL;
 }
 
+static bool is_finished(const struct metadata *m, const char *uid)
+{
+	for (uint32_t i = 0; m != NULL && i < m->vertex_count; i++)
+		if (strcmp(m->vertices[i].uid, uid) == 0)
+			return m->vertices[i].is_finished;
+	return false;
+}
+
+/* Its source needs no files any more (PL-5: there is no state of its coordinator either). */
+static bool needs_files(const struct deploy_work *w, const struct job_files *f)
+{
+	return !is_finished(w->metadata, job_vertex_at(w->jm, f->place)->uid);
+}
+
 /* ---- on the I/O thread ---- */
 
 static void read_all(void *context)
@@ -62,7 +76,8 @@ static void read_all(void *context)
 	for (uint32_t i = 0; w->status == 0 && i < jm->files_count; i++) {
 		char reason[FILES_TEXT_BYTES];
 
-		if (state_of_coordinator(w->metadata, jm->files[i].uid) != NULL)
+		if (state_of_coordinator(w->metadata, jm->files[i].uid) != NULL ||
+				!needs_files(w, &jm->files[i]))
 			continue;
 		w->status = files_list(jm->files[i].path, &w->listings[i].files,
 				&w->listings[i].count, reason);
@@ -108,6 +123,20 @@ static uint32_t keep_task_keys(char **args, uint32_t count)
 	return kept;
 }
 
+static void restore_task(Weir__SubmitTask *t, const struct metadata_vertex *from)
+{
+	t->finished = from->is_finished;
+	for (uint32_t i = 0; i < from->subtask_count; i++) {
+		const struct metadata_subtask *s = &from->subtasks[i];
+
+		if (s->index != t->subtask_index)
+			continue;
+		t->finished = s->is_finished;
+		t->state = (ProtobufCBinaryData){
+				s->state.size, (uint8_t *)(uintptr_t)s->state.data};
+	}
+}
+
 static void fill_tasks(const struct job_master *jm, const struct metadata *m,
 		Weir__SubmitTask *tasks, Weir__SubmitTask **pointers)
 {
@@ -120,17 +149,9 @@ static void fill_tasks(const struct job_master *jm, const struct metadata *m,
 		t->vertex = jm->spec->order[place];
 		t->subtask_index = execution_graph_index_of(jm->graph, s);
 		t->attempt = message_id_bytes(&jm->executions[s].attempt.id);
-		for (uint32_t v = 0; m != NULL && v < m->vertex_count; v++) {
-			const struct metadata_vertex *from = &m->vertices[v];
-
-			for (uint32_t i = 0; i < from->subtask_count; i++)
-				if (strcmp(from->uid, uid) == 0 &&
-						from->subtasks[i].index == t->subtask_index)
-					t->state = (ProtobufCBinaryData){
-							from->subtasks[i].state.size,
-							(uint8_t *)(uintptr_t)from->subtasks[i]
-									.state.data};
-		}
+		for (uint32_t v = 0; m != NULL && v < m->vertex_count; v++)
+			if (strcmp(m->vertices[v].uid, uid) == 0)
+				restore_task(t, &m->vertices[v]);
 	}
 }
 
@@ -180,6 +201,7 @@ static void make_attempts(struct job_master *jm)
 
 		execution_reset(e, s, jm->attempt_number, jm->run, job_now().wall_ms);
 		execution_graph_set_attempt(jm->graph, s, e->attempt);
+		jm->leaving[s] = (struct job_leaving){0};
 	}
 }
 
@@ -226,6 +248,9 @@ static const char *send_tasks(struct job_master *jm, struct deploy_work *w)
 		return "the state of a source's file list cannot be read";
 	if (w->metadata != NULL)
 		job_metadata_tell_changes(jm, w->metadata);
+	for (uint32_t place = 0; place < jm->spec->vertex_count; place++)
+		jm->was_finished[place] =
+				is_finished(w->metadata, job_vertex_at(jm, place)->uid);
 	take_slots(jm);
 	resource_manager_set_busy(jm->services.resources, jm->member, true);
 	jm->is_building = true;

@@ -304,6 +304,8 @@ void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskS
 		return;
 	if (e->state == EXECUTION_RUNNING)
 		job_check_running(jm);
+	else if (e->state == EXECUTION_FINISHED)
+		job_hasten_final(jm);
 	if (e->state == EXECUTION_FAILED && m->is_final)
 		job_fail_for_good(jm, e, e->failure);
 	else if (e->state == EXECUTION_FAILED)

@@ -91,7 +91,8 @@ static int make_executions(struct job_master *jm)
 	jm->subtask_count = n;
 	jm->executions = calloc(n, sizeof(*jm->executions));
 	jm->counters_at = calloc(n, sizeof(*jm->counters_at));
-	if (jm->executions == NULL || jm->counters_at == NULL)
+	jm->leaving = calloc(n, sizeof(*jm->leaving));
+	if (jm->executions == NULL || jm->counters_at == NULL || jm->leaving == NULL)
 		return -ENOMEM;
 	for (uint32_t s = 0; s < n; s++) {
 		jm->counters_at[s] = counters;
@@ -273,6 +274,7 @@ void job_master_destroy(struct job_master *jm)
 	for (uint32_t i = 0; i < jm->files_count; i++)
 		split_enumerator_destroy(jm->files[i].enumerator);
 	free(jm->files);
+	free(jm->leaving);
 	free(jm->stop.subtasks);
 	free(jm->stop.attempts);
 	free(jm->hook_state);

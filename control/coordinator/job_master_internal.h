@@ -27,6 +27,12 @@ struct job_files {
 	struct split_enumerator *enumerator;
 };
 
+/* What is known of a task on its way out (TK-13). */
+struct job_leaving {
+	int64_t final_id;  /* the first one acknowledged behind its last words; 0: none */
+	uint64_t since_ns; /* when it was told that it may go; 0: not yet */
+};
+
 struct job_master {
 	struct job_services services;
 	struct config *config;
@@ -56,6 +62,8 @@ struct job_master {
 	bool is_building;           /* the TaskManager has not answered yet */
 	bool is_preparing;          /* what it restores is being read */
 	bool was_deployed;          /* in this life of the coordinator */
+	bool was_finished[VERTICES_COUNT_MAX]; /* by place: all of it, when restored (RE-10) */
+	struct job_leaving *leaving;           /* by subtask */
 	int64_t restored_id;
 
 	/* Failover. */
@@ -73,7 +81,7 @@ struct job_master {
 	bool is_pumping;
 	bool is_periodic_off;       /* somebody asked for that */
 	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
-	bool is_released;           /* the tasks were told that they may end (TK-13) */
+	bool is_released;           /* all tasks were told that they may end (TK-13) */
 	int64_t next_id, reserved_id;
 	uint32_t hook; /* of the job file */
 	uint8_t *hook_state;
@@ -167,7 +175,7 @@ void job_on_decline(struct job_master *jm, const Weir__DeclineCheckpoint *m);
 
 /* Tells the tasks of a completion. */
 void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
-		bool is_release, const uint32_t *subtasks, uint32_t subtask_count);
+		bool is_last, const uint32_t *subtasks, uint32_t subtask_count);
 
 /* ---- job_checkpoint_io.c: decisions that block, answered later ---- */
 

@@ -279,6 +279,12 @@ void job_retry_final(struct job_master *jm)
 		loop_timer_set(jm->final_timer, FINAL_RETRY_NS);
 }
 
+void job_hasten_final(struct job_master *jm)
+{
+	if (must_have_final(jm))
+		loop_timer_set(jm->final_timer, 0);
+}
+
 void job_on_final_timer(void *context)
 {
 	struct job_master *jm = context;

@@ -35,4 +35,6 @@ void job_on_request_done(struct job_master *jm, const struct checkpoint_decision
 /* A checkpoint failed: when it was the one that tasks at their end wait for, it is tried again,
  * for without an interval nobody else would. */
 void job_retry_final(struct job_master *jm);
+/* A task on its way out, which would have declined it, is gone. */
+void job_hasten_final(struct job_master *jm);
 void job_on_final_timer(void *context);

@@ -20,6 +20,7 @@
 
 #define STOP_RETRY_NS UINT64_C(50000000)
 #define SAVE_RETRY_NS UINT64_C(10000000)
+#define LEAVING_NS UINT64_C(1000000000)
 #define STOP_PATIENCE_NS UINT64_C(10000000000)
 
 static bool is_late(const struct job_master *jm)
@@ -92,14 +93,21 @@ static struct job_request *request_of(struct job_master *jm)
 	return r;
 }
 
-/* All that are there can take it, and none is on its way out (TK-14). */
+/* TK-14: it would decline.  One that stays for long has something else to wait for. */
+static bool is_leaving(const struct job_leaving *l)
+{
+	return l->since_ns != 0 && clock_monotonic_ns() - l->since_ns < LEAVING_NS;
+}
+
+/* All that are there can take it, and none is on its way out. */
 static bool can_save(const struct job_master *jm)
 {
 	if (jm->status != JOB_STATUS_RUNNING || jm->is_released)
 		return false;
 	for (uint32_t s = 0; s < jm->subtask_count; s++)
-		if (jm->executions[s].state != EXECUTION_RUNNING &&
-				jm->executions[s].state != EXECUTION_FINISHED)
+		if (jm->executions[s].state != EXECUTION_FINISHED &&
+				(jm->executions[s].state != EXECUTION_RUNNING ||
+						is_leaving(&jm->leaving[s])))
 			return false;
 	return true;
 }

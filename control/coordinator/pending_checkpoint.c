@@ -120,6 +120,8 @@ bool pending_checkpoint_is_subtask_finished(const struct pending_checkpoint *p, 
 {
 	CHECK(subtask < p->plan->subtask_count);
 	return p->plan->is_finished[subtask] ||
+			p->subtasks[subtask].content.finish ==
+					FINISH_SUBTASK_RESTORED_AS_FINISHED ||
 			pending_checkpoint_is_vertex_finished(
 					p, execution_graph_vertex_of(p->plan->graph, subtask));
 }
@@ -280,7 +282,8 @@ static struct finish_counts count_finished(const struct pending_checkpoint *p, u
 	for (uint32_t i = first; i < first + n.subtasks; i++) {
 		const struct pending_subtask *s = &p->subtasks[i].content;
 
-		n.finished += p->plan->is_finished[i];
+		n.finished += p->plan->is_finished[i] ||
+				s->finish == FINISH_SUBTASK_RESTORED_AS_FINISHED;
 		n.operators_finished += s->finish == FINISH_OPERATORS_FINISHED;
 		n.with_state += s->finish != FINISH_RESTORED_AS_FINISHED &&
 				!snapshot_state_is_empty(&s->state);

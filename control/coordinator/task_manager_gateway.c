@@ -14,7 +14,6 @@ struct batch {
 	struct trigger_call trigger; /* of a trigger */
 	int64_t checkpoint_id;       /* of the others */
 	int64_t other_id;
-	bool is_release;
 	uint32_t count, room;
 	struct id128 *attempts;
 };
@@ -72,7 +71,6 @@ static void send_confirm(const struct task_manager_gateway *g, ProtobufCBinaryDa
 
 	m.checkpoint_id = g->batch.checkpoint_id;
 	m.last_subsumed_id = g->batch.other_id;
-	m.release = g->batch.is_release;
 	m.n_attempts = g->batch.count;
 	m.attempts = ids;
 	e.body_case = WEIR__ENVELOPE__BODY_CONFIRM_CHECKPOINT;
@@ -165,10 +163,9 @@ void task_manager_gateway_trigger(struct task_manager_gateway *g, struct attempt
 }
 
 void task_manager_gateway_confirm(struct task_manager_gateway *g, struct attempt_id attempt,
-		int64_t checkpoint_id, int64_t last_subsumed_id, bool is_release)
+		int64_t checkpoint_id, int64_t last_subsumed_id)
 {
 	begin(g, BATCH_CONFIRM, checkpoint_id, last_subsumed_id);
-	g->batch.is_release = is_release;
 	add(g, attempt);
 }
 

@@ -38,7 +38,7 @@ struct trigger_call {
 void task_manager_gateway_trigger(struct task_manager_gateway *g, struct attempt_id attempt,
 		const struct trigger_call *call);
 void task_manager_gateway_confirm(struct task_manager_gateway *g, struct attempt_id attempt,
-		int64_t checkpoint_id, int64_t last_subsumed_id, bool is_release);
+		int64_t checkpoint_id, int64_t last_subsumed_id);
 void task_manager_gateway_abort(struct task_manager_gateway *g, struct attempt_id attempt,
 		int64_t checkpoint_id, int64_t latest_completed_id);
 void task_manager_gateway_cancel(struct task_manager_gateway *g, struct attempt_id attempt);

@@ -95,7 +95,9 @@ static void fill_metrics(Weir__CheckpointMetrics *m, const struct checkpoint_met
 
 static void collect_ack(struct report_sender *s, struct connection *c, const struct report *r)
 {
-	size_t bytes = r->state == NULL ? 0 : task_state_encoded_bytes(r->state);
+	size_t bytes = r->state == NULL || r->is_finished_on_restore
+			? 0
+			: task_state_encoded_bytes(r->state);
 
 	if (s->ack_count == ACKS_MAX || s->ack_bytes + bytes > ACK_BYTES_MAX)
 		send_acks(s, c);
@@ -105,8 +107,11 @@ static void collect_ack(struct report_sender *s, struct connection *c, const str
 	a->message.attempt = message_id_bytes(&a->attempt);
 	a->message.checkpoint_id = r->checkpoint_id;
 	fill_metrics(&a->metrics, &r->metrics);
+	if (r->is_finished_on_restore) /* nothing of it is kept */
+		a->metrics.bytes_persisted = a->metrics.total_bytes = 0;
 	a->message.metrics = &a->metrics;
 	a->message.finished_operators = r->has_finished_operators;
+	a->message.finished_on_restore = r->is_finished_on_restore;
 	if (bytes > 0) {
 		a->message.state.data = malloc(bytes);
 		CHECK(a->message.state.data != NULL);

@@ -110,7 +110,8 @@ static int fill_tasks(struct submission *s, const Weir__SubmitTasks *m)
 			return -EINVAL;
 		s->tasks[i] = (struct deployment_task){t->vertex, t->subtask_index,
 				{message_id(&t->attempt)},
-				t->state.len == 0 ? NULL : t->state.data, t->state.len};
+				t->state.len == 0 ? NULL : t->state.data, t->state.len,
+				t->finished};
 	}
 	return 0;
 }

@@ -171,7 +171,7 @@ static void on_confirm(struct task_executor *e, const Weir__ConfirmCheckpoint *m
 		struct attempt_id attempt = {message_id(&m->attempts[i])};
 
 		(void)taskmanager_confirm_checkpoint(e->config.taskmanager, attempt,
-				m->checkpoint_id, m->last_subsumed_id, m->release);
+				m->checkpoint_id, m->last_subsumed_id);
 	}
 }
 

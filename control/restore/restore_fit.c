@@ -35,13 +35,41 @@ static const struct job_vertex *find_vertex(const struct job_spec *spec, const c
 	return NULL;
 }
 
-static bool has_finished(const struct metadata_vertex *v)
+static const struct metadata_vertex *find_saved(const struct metadata *m, const char *uid)
 {
-	bool is_finished = v->is_finished;
+	for (uint32_t i = 0; i < m->vertex_count; i++)
+		if (strcmp(m->vertices[i].uid, uid) == 0)
+			return &m->vertices[i];
+	return NULL;
+}
 
-	for (uint32_t i = 0; i < v->subtask_count; i++)
-		is_finished = is_finished || v->subtasks[i].is_finished;
-	return is_finished;
+/* That subtask had finished; UINT32_MAX: all of them. */
+static bool is_finished(const struct metadata_vertex *v, uint32_t index)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; v != NULL && i < v->subtask_count; i++)
+		count += v->subtasks[i].is_finished &&
+				(index == UINT32_MAX || v->subtasks[i].index == index);
+	return v != NULL &&
+			(v->is_finished || count == (index == UINT32_MAX ? v->parallelism : 1));
+}
+
+/* RE-9: who had finished has no producer that had not. */
+static int check_edge(const struct job_spec *spec, const struct metadata *m,
+		const struct job_edge *e, char *text)
+{
+	const struct metadata_vertex *from = find_saved(m, spec->vertices[e->from].uid);
+	const struct metadata_vertex *to = find_saved(m, spec->vertices[e->to].uid);
+
+	for (uint32_t i = 0; to != NULL && i < to->parallelism; i++)
+		if (is_finished(to, i) &&
+				!is_finished(from, e->partition == JOB_FORWARD ? i : UINT32_MAX))
+			return refuse(text, "vertex %s had finished when checkpoint %" PRId64
+					    " was taken, but %s, which the job has in front of "
+					    "it, had not",
+					to->uid, m->checkpoint_id, spec->vertices[e->from].uid);
+	return 0;
 }
 
 static int check_key_groups(const struct job_spec *spec, const struct metadata *m, char *text)
@@ -67,10 +95,6 @@ static int check_vertex(const struct job_spec *spec, const struct metadata *m,
 				    " was taken, the job file says %u; this version restores with "
 				    "the same parallelism only",
 				from->uid, from->parallelism, m->checkpoint_id, v->parallelism);
-	if (has_finished(from))
-		return refuse(text, "vertex %s had finished when checkpoint %" PRId64
-				    " was taken; this version does not restore finished tasks",
-				from->uid, m->checkpoint_id);
 	return 0;
 }
 
@@ -81,6 +105,8 @@ int restore_fit_check(const struct job_spec *spec, const struct metadata *m,
 
 	for (uint32_t i = 0; rc == 0 && i < m->vertex_count; i++)
 		rc = check_vertex(spec, m, &m->vertices[i], text);
+	for (uint32_t i = 0; rc == 0 && i < spec->edge_count; i++)
+		rc = check_edge(spec, m, &spec->edges[i], text);
 	return rc;
 }
 
@@ -181,10 +207,9 @@ static struct restore_fit_operator *find_operator(
 
 static uint32_t parallelism_then(const struct metadata *m, const char *vertex_uid)
 {
-	for (uint32_t i = 0; i < m->vertex_count; i++)
-		if (strcmp(m->vertices[i].uid, vertex_uid) == 0)
-			return m->vertices[i].parallelism;
-	return 0;
+	const struct metadata_vertex *v = find_saved(m, vertex_uid);
+
+	return v == NULL ? 0 : v->parallelism;
 }
 
 /* Every operator of the job, new until its state is found. */
@@ -291,6 +316,9 @@ static int add_checkpoint(struct builder *b)
 		for (uint32_t k = 0; rc == 0 && k < from->subtask_count; k++)
 			rc = add_subtask(b, from, &from->subtasks[k]);
 	}
+	for (uint32_t i = 0; rc == 0 && i < b->spec->edge_count; i++)
+		if (check_edge(b->spec, b->metadata, &b->spec->edges[i], text) != 0)
+			rc = add_refusal(b->fit, text);
 	return rc;
 }
 

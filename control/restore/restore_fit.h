@@ -44,7 +44,7 @@ int restore_fit_create(struct restore_fit **out, const struct job_spec *spec,
 /* NULL is accepted. */
 void restore_fit_destroy(struct restore_fit *f);
 
-/* Only the graph: key groups, vertices, parallelism.  0, or -EINVAL with the first thing that does
- * not fit. */
+/* Only the graph: key groups, vertices, parallelism, who had finished (RE-9).  0, or -EINVAL with
+ * the first thing that does not fit. */
 int restore_fit_check(const struct job_spec *spec, const struct metadata *m,
 		char text[RESTORE_FIT_TEXT_BYTES]);

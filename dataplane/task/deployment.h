@@ -39,6 +39,7 @@ struct deployment_task {
 	struct attempt_id attempt;
 	const uint8_t *state; /* encoded task_state to restore from, NULL: none */
 	size_t state_bytes;
+	bool is_finished; /* it had finished, and has no state (RE-10) */
 };
 
 struct deployment {

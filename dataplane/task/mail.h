@@ -27,7 +27,6 @@ struct mail {
 	struct checkpoint_request request; /* trigger */
 	int64_t checkpoint_id;             /* confirm, abort */
 	int64_t latest_completed_id;       /* abort */
-	bool is_release;                   /* confirm; false otherwise */
 	uint32_t operator_index, bytes;    /* event */
 	uint8_t data[];
 };

@@ -51,6 +51,7 @@ struct report {
 	const struct task_state *state;
 	const struct channel_state_result *in_flight; /* NULL: it has none */
 	bool has_finished_operators; /* PL-6 "task finished": all finish logic has run */
+	bool is_finished_on_restore; /* PL-6 "finished on restore": it has no state */
 	uint32_t operator_index;
 	uint32_t event_bytes;
 	uint8_t event[REPORT_EVENT_BYTES_MAX];

@@ -96,11 +96,11 @@ bool stream_task_take_from(struct stream_task *t, uint32_t channel);
 /* TK-3, TK-4, TK-17. */
 void stream_task_trigger_checkpoint(
 		struct stream_task *t, const struct checkpoint_request *request, uint64_t now_ns);
-/* TK-9; `is_release` as in taskmanager_confirm_checkpoint. */
-void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id, bool is_release);
-/* TK-10; 0: none is complete.  `is_release` speaks of the latest completed one. */
+/* TK-9. */
+void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id);
+/* TK-10; 0: none is complete. */
 void stream_task_notify_aborted(struct stream_task *t, int64_t checkpoint_id,
-		int64_t latest_completed_id, bool is_release);
+		int64_t latest_completed_id);
 void stream_task_operator_event(struct stream_task *t, uint32_t operator_index, const void *data,
 		uint32_t bytes);
 /* The acknowledgement was sent. */

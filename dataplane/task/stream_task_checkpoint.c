@@ -342,13 +342,13 @@ void stream_task_run_deferred_triggers(struct stream_task *t)
 }
 
 /* TK-9. */
-void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id, bool is_release)
+void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id)
 {
 	if (t->status != TASK_RUNNING)
 		return;
 	if (t->sync_savepoint_id != 0)
 		t->is_final_complete |= checkpoint_id == t->sync_savepoint_id;
-	else if (is_release && t->final_minimum_id != 0 && checkpoint_id >= t->final_minimum_id)
+	else if (t->final_minimum_id != 0 && checkpoint_id >= t->final_minimum_id)
 		t->is_final_complete = true;
 	if (checkpoint_id <= t->latest_reported_id)
 		return;
@@ -358,12 +358,12 @@ void stream_task_notify_complete(struct stream_task *t, int64_t checkpoint_id, b
 
 /* TK-10. */
 void stream_task_notify_aborted(struct stream_task *t, int64_t checkpoint_id,
-		int64_t latest_completed_id, bool is_release)
+		int64_t latest_completed_id)
 {
 	if (t->status != TASK_RUNNING)
 		return;
 	if (latest_completed_id > 0)
-		stream_task_notify_complete(t, latest_completed_id, is_release);
+		stream_task_notify_complete(t, latest_completed_id);
 	forget_deferred(t, checkpoint_id);
 	if (fail_if_sync_savepoint(t, checkpoint_id))
 		return;

@@ -26,6 +26,7 @@ struct task {
 	struct attempt_id attempt;
 	char attempt_text[ID128_TEXT_BYTES];
 	uint32_t vertex, subtask_index;
+	bool is_finished_on_restore;
 	enum task_status status; /* the last one reported */
 	struct task_group *group;
 	struct worker *worker;

@@ -11,6 +11,7 @@
 #include "dataplane/checkpoint/state_writer.h"
 #include "dataplane/checkpoint/store.h"
 #include "dataplane/checkpoint/task_state.h"
+#include "dataplane/task/finished_task.h"
 #include "dataplane/task/task_group_internal.h"
 #include "dataplane/task/worker.h"
 
@@ -56,6 +57,35 @@ static int declare_subtask(struct task_group *g, uint32_t vertex, uint32_t subta
 	return status;
 }
 
+static bool is_source(const struct task_group *g, uint32_t vertex)
+{
+	const struct deployment *d = g->config.deployment;
+
+	for (uint32_t i = 0; i < d->edge_count; i++) {
+		if (d->edges[i].to == vertex)
+			return false;
+	}
+	return true;
+}
+
+/* What one task runs: the operators of its vertex, or what stands in for finished ones. */
+static int declare_task(struct task_group *g, const struct task *t,
+		struct chain_operator_config operators[CHAIN_OPERATORS_MAX],
+		char error[TASKMANAGER_ERROR_BYTES])
+{
+	const struct deployment_vertex *v = vertex_of(g, t);
+
+	if (!t->is_finished_on_restore)
+		return declare_subtask(g, t->vertex, t->subtask_index, operators, error);
+	operators[0] = (struct chain_operator_config){
+		.op = finished_task_operator(is_source(g, t->vertex)),
+		.uid = v->operators[0].uid,
+	};
+	/* Its edges are those of the operators it stands in for. */
+	return chain_declare(operators, 1, t->subtask_index, v->parallelism,
+			g->tails[t->vertex].out_record_bytes, error);
+}
+
 /* Records are known from the sources on; the graph has no cycles, so as many rounds as there are
  * vertices reach the last one. */
 static int declare_vertices(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
@@ -82,7 +112,7 @@ static struct chain_config chain_config_of(struct task_group *g, struct task *t,
 
 	return (struct chain_config){
 		.operators = operators,
-		.operator_count = v->operator_count,
+		.operator_count = t->operator_count,
 		.outputs = t->outputs,
 		.output_count = t->output_count,
 		.job_id = g->job_text,
@@ -102,7 +132,8 @@ static bool has_files(const struct task_group *g, const struct task *t)
 {
 	const struct deployment_vertex *v = vertex_of(g, t);
 
-	return v->operators[v->operator_count - 1].op->role == WEIR_SINK;
+	return !t->is_finished_on_restore &&
+			v->operators[v->operator_count - 1].op->role == WEIR_SINK;
 }
 
 static struct state_writer_config writer_config_of(struct task_group *g, struct task *t)
@@ -180,10 +211,10 @@ static int plan_task(struct task_group *g, uint32_t index, uint64_t *bytes,
 {
 	struct chain_operator_config operators[CHAIN_OPERATORS_MAX];
 	struct task *t = &g->tasks[index];
-	uint32_t count = vertex_of(g, t)->operator_count;
+	uint32_t count = t->is_finished_on_restore ? 1 : vertex_of(g, t)->operator_count;
 
 	t->operator_count = count;
-	int status = declare_subtask(g, t->vertex, t->subtask_index, operators, error);
+	int status = declare_task(g, t, operators, error);
 	if (status != 0)
 		return status;
 	struct chain_config chain = chain_config_of(g, t, operators);
@@ -221,6 +252,7 @@ static void init_task(struct task_group *g, uint32_t index)
 	id128_print(t->attempt.id, t->attempt_text);
 	t->vertex = d->vertex;
 	t->subtask_index = d->subtask_index;
+	t->is_finished_on_restore = d->is_finished;
 	t->status = TASK_DEPLOYING;
 	t->group = g;
 	/* Subtask i of every vertex shares a worker: a forward edge stays on its core. */
@@ -368,7 +400,7 @@ static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 			return -EMFILE;
 	}
 	t->file_port = (struct file_port){file_open, file_write, file_close, file_publish};
-	int status = declare_subtask(g, t->vertex, t->subtask_index, operators, error);
+	int status = declare_task(g, t, operators, error);
 	if (status == 0)
 		status = task_group_build_gates(g, t, error);
 	if (status != 0)

@@ -348,11 +348,10 @@ int taskmanager_trigger_checkpoint(struct taskmanager *tm, struct attempt_id att
 }
 
 int taskmanager_confirm_checkpoint(struct taskmanager *tm, struct attempt_id attempt,
-		int64_t checkpoint_id, int64_t last_subsumed_id, bool is_release)
+		int64_t checkpoint_id, int64_t last_subsumed_id)
 {
 	struct task *t = find_task(tm, attempt);
-	struct mail mail = {
-		.kind = MAIL_CONFIRM, .checkpoint_id = checkpoint_id, .is_release = is_release};
+	struct mail mail = {.kind = MAIL_CONFIRM, .checkpoint_id = checkpoint_id};
 
 	(void)last_subsumed_id; /* no operator asks for it yet; it is on the wire (TE-3) */
 	return t == NULL ? -ENOENT : post(t, &mail, "");

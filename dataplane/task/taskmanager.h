@@ -63,10 +63,9 @@ struct checkpoint_request {
 /* 12.2, 12.3: looks the task up, checks it and posts the mail, or makes a decline report. */
 int taskmanager_trigger_checkpoint(struct taskmanager *tm, struct attempt_id attempt,
 		const struct checkpoint_request *request);
-/* TE-3.  `is_release`: the checkpoint was triggered after all tasks had reported end of data, so
- * that it may release the task (TK-13). */
+/* TE-3. */
 int taskmanager_confirm_checkpoint(struct taskmanager *tm, struct attempt_id attempt,
-		int64_t checkpoint_id, int64_t last_subsumed_id, bool is_release);
+		int64_t checkpoint_id, int64_t last_subsumed_id);
 int taskmanager_abort_checkpoint(struct taskmanager *tm, struct attempt_id attempt,
 		int64_t checkpoint_id, int64_t latest_completed_id);
 /* Copies `data`; at most REPORT_EVENT_BYTES_MAX. */

@@ -222,6 +222,7 @@ static void report_acknowledge(struct task_reporter *r, int64_t checkpoint_id,
 	report->state = state;
 	report->in_flight = in_flight;
 	report->has_finished_operators = has_finished_operators;
+	report->is_finished_on_restore = t->is_finished_on_restore;
 	send_report(t->worker, report);
 }
 
@@ -340,11 +341,10 @@ static void carry_out(struct worker *w, const struct mail *m, uint64_t now_ns)
 		crash_point("after-barrier");
 		break;
 	case MAIL_CONFIRM:
-		stream_task_notify_complete(s, m->checkpoint_id, m->is_release);
+		stream_task_notify_complete(s, m->checkpoint_id);
 		break;
 	case MAIL_ABORT:
-		stream_task_notify_aborted(
-				s, m->checkpoint_id, m->latest_completed_id, m->is_release);
+		stream_task_notify_aborted(s, m->checkpoint_id, m->latest_completed_id);
 		break;
 	case MAIL_EVENT:
 		stream_task_operator_event(s, m->operator_index, m->data, m->bytes);

@@ -117,7 +117,7 @@ static bool on_complete(struct task_world *w, const struct scenario_line *l)
 		return false;
 	if (w->s->is_checking)
 		return true;
-	stream_task_notify_complete(w->task, id, true);
+	stream_task_notify_complete(w->task, id);
 	task_world_settle(w);
 	return true;
 }
@@ -131,7 +131,7 @@ static bool on_cancel(struct task_world *w, const struct scenario_line *l)
 		return false;
 	if (w->s->is_checking)
 		return true;
-	stream_task_notify_aborted(w->task, id, o.latest_id, true);
+	stream_task_notify_aborted(w->task, id, o.latest_id);
 	task_in_flight_forget(w, id);
 	task_world_settle(w);
 	return true;

@@ -20,6 +20,7 @@ struct fake_task_manager {
 	struct loop_timer *beat;
 	struct fake_behaviour behaviour;
 	struct fake_record record;
+	bool has_ended; /* its tasks said that their data has */
 	char id[64];
 };
 
@@ -55,6 +56,7 @@ void fake_task_manager_status_all(struct fake_task_manager *f, Weir__AttemptStat
 
 void fake_task_manager_end_of_data(struct fake_task_manager *f)
 {
+	f->has_ended = true;
 	for (uint32_t i = 0; i < f->record.task_count; i++) {
 		Weir__EndOfData m = WEIR__END_OF_DATA__INIT;
 		Weir__Envelope e = WEIR__ENVELOPE__INIT;
@@ -109,7 +111,10 @@ static void acknowledge(struct fake_task_manager *f, const struct fake_task *t, 
 	ack.attempt = message_id_bytes(&t->attempt.id);
 	ack.checkpoint_id = id;
 	ack.metrics = &metrics;
-	ack.state = (ProtobufCBinaryData){task_state_encoded_bytes(&state), encoded};
+	ack.finished_on_restore = t->is_finished;
+	if (!t->is_finished)
+		ack.state = (ProtobufCBinaryData){
+				task_state_encoded_bytes(&state), encoded};
 	m.n_acks = 1;
 	m.acks = acks;
 	e.body_case = WEIR__ENVELOPE__BODY_ACKNOWLEDGE_CHECKPOINTS;
@@ -142,10 +147,12 @@ static void on_submit(struct fake_task_manager *f, const Weir__SubmitTasks *m)
 	f->record.deploy_count++;
 	f->record.restored_id = m->restored_checkpoint_id;
 	f->record.task_count = (uint32_t)m->n_tasks;
+	f->has_ended = false;
+	f->record.final_id = 0;
 	for (size_t i = 0; i < m->n_tasks; i++)
 		f->record.tasks[i] = (struct fake_task){{message_id(&m->tasks[i]->attempt)},
 				m->tasks[i]->vertex, m->tasks[i]->subtask_index,
-				m->tasks[i]->state.len, false};
+				m->tasks[i]->state.len, m->tasks[i]->finished, false};
 	answer.deployment = m->deployment;
 	answer.status = f->behaviour.deploy_status;
 	answer.error = (char *)(uintptr_t)(answer.status == 0 ? "" : "it does not fit");
@@ -160,6 +167,8 @@ static void on_trigger(struct fake_task_manager *f, const Weir__TriggerCheckpoin
 {
 	f->record.trigger_count++;
 	f->record.triggered_id = m->checkpoint_id;
+	if (f->has_ended && f->record.final_id == 0)
+		f->record.final_id = m->checkpoint_id;
 	if (f->behaviour.must_ignore)
 		return;
 	if (f->behaviour.must_decline) {
@@ -198,7 +207,7 @@ static void on_received(void *owner, struct connection *c, const Weir__Envelope 
 	case WEIR__ENVELOPE__BODY_CONFIRM_CHECKPOINT:
 		r->confirm_count++;
 		r->confirmed_id = e->confirm_checkpoint->checkpoint_id;
-		r->was_release = e->confirm_checkpoint->release;
+		r->was_release = r->final_id != 0 && r->confirmed_id >= r->final_id;
 		break;
 	case WEIR__ENVELOPE__BODY_ABORT_CHECKPOINT:
 		r->abort_count++;

@@ -24,6 +24,7 @@ struct fake_task {
 	struct attempt_id attempt;
 	uint32_t vertex, subtask_index;
 	size_t state_bytes; /* it was restored with */
+	bool is_finished;   /* restored as finished */
 	bool is_running;
 };
 
@@ -41,7 +42,8 @@ struct fake_record {
 	char refusal[256];
 	uint32_t deploy_count, trigger_count, confirm_count, abort_count, cancel_count;
 	int64_t restored_id, triggered_id, confirmed_id, aborted_id, latest_id;
-	bool was_release;
+	int64_t final_id; /* the first one triggered after their end of data */
+	bool was_release; /* that one, or a later one, was confirmed last */
 	char event[256];
 	uint32_t task_count; /* of the newest deployment */
 	struct fake_task tasks[FAKE_TASKS_MAX];

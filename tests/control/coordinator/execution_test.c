@@ -55,7 +55,7 @@ Test(execution, being_cancelled_does_not_run_again)
 Test(execution, without_a_slot_takes_calls_and_sends_nothing)
 {
 	cr_assert_null(e.gateway);
-	execution_notify_complete(&e, 1, 0, false);
+	execution_notify_complete(&e, 1, 0);
 	execution_notify_aborted(&e, 1, 0);
 	execution_cancel(&e);
 	execution_send_event(&e, 0, "FILE /a");

@@ -206,7 +206,12 @@ Test(job_master, takes_one_more_checkpoint_when_all_data_is_in_and_then_lets_the
 	run_to(1);
 	fake_task_manager_end_of_data(tm);
 	WAIT_UNTIL(record()->was_release);
-	int64_t last = record()->confirmed_id;
+	int64_t last;
+	do { /* the interval is 5 ms */
+		last = record()->confirmed_id;
+		for (int i = 0; i < 10; i++)
+			loop_turn(loop, 5000000);
+	} while (record()->confirmed_id != last);
 	cr_assert(is_in(JOB_STATUS_RUNNING), "not before the tasks have finished");
 	fake_task_manager_status_all(tm, WEIR__ATTEMPT_STATE__TASK_FINISHED);
 	WAIT_UNTIL(is_in(JOB_STATUS_FINISHED));

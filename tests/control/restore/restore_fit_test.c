@@ -5,6 +5,7 @@
 #include "dataplane/checkpoint/task_state.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -230,4 +231,33 @@ Test(restore_fit, of_a_checkpoint_that_fits_is_no_error)
 	char text[RESTORE_FIT_TEXT_BYTES];
 
 	cr_assert_eq(restore_fit_check(spec, &m, text), 0);
+}
+
+/* RE-9. */
+Test(restore_fit, takes_finished_tasks_only_behind_finished_ones)
+{
+	char text[RESTORE_FIT_TEXT_BYTES];
+
+	vertices[0].is_finished = true;
+	subtasks[0] = (struct metadata_subtask){.index = 0, .is_finished = true};
+	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "in part");
+	vertices[1].is_finished = true;
+	vertices[1].subtask_count = 0;
+	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "and all of it");
+	vertices[0].is_finished = false;
+	cr_assert_eq(restore_fit_check(spec, &m, text), -EINVAL);
+	cr_assert_not_null(strstr(text, "vertex counting had finished"), "%s", text);
+	vertices[1].is_finished = false;
+	vertices[1].subtask_count = 2;
+	refuses_only("make, which the job has in front of it, had not");
+}
+
+/* A chain that was one vertex then, or a source that is new. */
+Test(restore_fit, refuses_a_finished_task_behind_a_vertex_that_the_checkpoint_lacks)
+{
+	vertices[1].is_finished = true;
+	vertices[1].subtask_count = 0;
+	m.vertices = &vertices[1];
+	m.vertex_count = 1;
+	refuses_only("vertex counting had finished");
 }
