@@ -357,26 +357,37 @@ static uint32_t write_pieces(struct state_writer *w)
 	return count;
 }
 
+/* Copies a bounded amount of a keyed state, which sums it itself.  Whether it did anything. */
+static bool copy_keyed(struct state_writer *w, struct part *p, uint32_t block_budget)
+{
+	struct keyed_state *keyed = w->config.states[w->current].keyed;
+
+	if (p->is_copied)
+		return false;
+	p->is_copied = keyed_state_snapshot_step(keyed, block_budget);
+	p->size = p->summed = keyed_state_snapshot_filled(keyed);
+	if (!p->is_copied)
+		return true;
+	p->crc = keyed_state_snapshot_crc(keyed);
+	if (p->place == PLACE_UNKNOWN)
+		p->place = place_of(w, p->size);
+	return true;
+}
+
 /* Copies and checksums a bounded amount of the current part.  Returns whether it did anything. */
 static bool prepare_part(struct state_writer *w, uint32_t block_budget)
 {
-	const struct declared_state *s = &w->config.states[w->current];
 	struct part *p = &w->parts[w->current];
-	bool did = !p->is_copied;
 	uint64_t bytes;
 
-	if (!p->is_copied) {
-		p->is_copied = keyed_state_snapshot_step(s->keyed, block_budget);
-		p->size = keyed_state_snapshot_filled(s->keyed);
-		if (p->is_copied && p->place == PLACE_UNKNOWN)
-			p->place = place_of(w, p->size);
-	}
+	if (is_keyed(w, w->current))
+		return copy_keyed(w, p, block_budget);
 	bytes = p->size - p->summed;
 	if (bytes > SUM_BYTES_PER_STEP)
 		bytes = SUM_BYTES_PER_STEP;
 	p->crc = crc32c(p->crc, p->bytes + p->summed, bytes);
 	p->summed += bytes;
-	return did || bytes > 0;
+	return bytes > 0;
 }
 
 static bool is_part_over(const struct part *p)

@@ -98,6 +98,9 @@ uint64_t keyed_state_snapshot_filled(const struct keyed_state *s);
 const uint8_t *keyed_state_snapshot_bytes(const struct keyed_state *s);
 uint64_t keyed_state_snapshot_entry_count(const struct keyed_state *s);
 
+/* CRC32C of the bytes copied so far: they are summed while they are still near. */
+uint32_t keyed_state_snapshot_crc(const struct keyed_state *s);
+
 /* The next finished piece: KEYED_STATE_PIECE_BYTES of it, or the rest once all is copied; false
  * when there is none now.  Pieces begin KEYED_STATE_ALIGN_BYTES aligned; behind the last one
  * there are zeros up to that alignment. */

@@ -38,6 +38,8 @@ struct keyed_state {
 	uint64_t next_block;
 	uint64_t snapshot_count, copied_count; /* entries it has, entries copied */
 	uint64_t filled, taken;                /* bytes in the region */
+	uint64_t summed;                       /* of them in `crc` */
+	uint32_t crc;
 	uint32_t piece_count;                  /* taken and not released */
 	uint8_t *region;
 	uint64_t region_bytes;

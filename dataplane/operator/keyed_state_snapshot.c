@@ -5,6 +5,7 @@
 
 #include "dataplane/operator/keyed_state.h"
 
+#include "dataplane/base/crc.h"
 #include "dataplane/operator/keyed_state_internal.h"
 
 /* To see that a block has been copied costs that much less than to copy it. */
@@ -26,6 +27,8 @@ bool keyed_state_snapshot_begin(struct keyed_state *s)
 	s->snapshot_count = s->count;
 	s->copied_count = 0;
 	s->filled = 0;
+	s->summed = 0;
+	s->crc = 0;
 	s->taken = 0;
 	return true;
 }
@@ -64,6 +67,13 @@ static inline void prefetch_block(const struct keyed_state *s, uint64_t block)
 		__builtin_prefetch(slots + i, 0, 3);
 }
 
+/* What has been copied since the last time; a group of blocks is still in the first-level cache. */
+static void sum(struct keyed_state *s)
+{
+	s->crc = crc32c(s->crc, s->region + s->summed, s->filled - s->summed);
+	s->summed = s->filled;
+}
+
 void keyed_state_copy_blocks_of(struct keyed_state *s, const uint64_t *slots, uint32_t count)
 {
 	uint64_t blocks[KEYED_STATE_GROUP_COUNT];
@@ -82,6 +92,8 @@ void keyed_state_copy_blocks_of(struct keyed_state *s, const uint64_t *slots, ui
 		if (s->copied_in[blocks[i]] != s->epoch) /* it may stand there twice */
 			keyed_state_copy_block(s, blocks[i]);
 	}
+	if (missing > 0)
+		sum(s);
 }
 
 void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
@@ -108,17 +120,20 @@ void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
 bool keyed_state_snapshot_step(struct keyed_state *s, uint32_t block_budget)
 {
 	uint64_t end = s->next_block + (uint64_t)block_budget * LOOKS_PER_COPY;
+	uint32_t copied = 0;
 
 	if (s->phase != SNAPSHOT_COPYING)
 		return s->phase == SNAPSHOT_COPIED;
 	if (end > s->block_count)
 		end = s->block_count;
-	for (; s->next_block < end && block_budget > 0; s->next_block++) {
+	for (; s->next_block < end && copied < block_budget; s->next_block++) {
 		if (s->copied_in[s->next_block] == s->epoch)
 			continue;
 		keyed_state_copy_block(s, s->next_block);
-		block_budget--;
+		if (++copied % KEYED_STATE_GROUP_COUNT == 0)
+			sum(s);
 	}
+	sum(s);
 	if (s->next_block < s->block_count)
 		return false;
 	CHECK(s->copied_count == s->snapshot_count);
@@ -144,6 +159,11 @@ uint64_t keyed_state_snapshot_filled(const struct keyed_state *s)
 const uint8_t *keyed_state_snapshot_bytes(const struct keyed_state *s)
 {
 	return s->region;
+}
+
+uint32_t keyed_state_snapshot_crc(const struct keyed_state *s)
+{
+	return crc32c(s->crc, s->region + s->summed, s->filled - s->summed);
 }
 
 uint64_t keyed_state_snapshot_entry_count(const struct keyed_state *s)
