@@ -52,8 +52,8 @@ static void print_watchdog(const json_t *watchdog)
 	char age[JOB_TIME_BYTES];
 
 	if (json_is_integer(since))
-		printf("; none since %s", job_duration(ms_in_ns(watchdog, "since_completed_ms"),
-						 age));
+		printf("; last completed %s ago",
+				job_duration(ms_in_ns(watchdog, "since_completed_ms"), age));
 	printf("\n");
 	if (json_is_string(overdue))
 		printf("OVERDUE: %s\n", json_string_value(overdue));

@@ -24,6 +24,7 @@ struct route {
 
 /* The first that matches is taken. */
 static const struct route routes[] = {
+		{"GET", "", rest_get_page},
 		{"GET", "config", rest_get_config},
 		{"GET", "overview", rest_get_overview},
 		{"GET", "taskmanagers", rest_get_taskmanagers},

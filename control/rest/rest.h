@@ -30,6 +30,7 @@
  *   GET   /jobs/JOB/checkpoints/REQUEST -> {"status": {"id"}, "operation": {..}}
  *   PATCH /jobs/JOB?mode=cancel -> 202
  * Ours (control/cli/run_command.h):
+ *   GET   /: a page for people
  *   POST  /jobs -> 202 {"jobid"}
  *   GET   /metrics: all of them as Prometheus reads it; flink_* are Flink's, weir_* our own
  *   GET   /jobs/JOB/summary

@@ -87,6 +87,7 @@ uint32_t rest_first_subtask(const struct job_master *jm, uint32_t place);
 
 /* ---- handlers ---- */
 
+void rest_get_page(struct rest_call *call);
 void rest_get_config(struct rest_call *call);
 void rest_get_overview(struct rest_call *call);
 void rest_get_taskmanagers(struct rest_call *call);

@@ -3,6 +3,7 @@
 #include "control/coordinator/checkpoint_stats.h"
 #include "control/coordinator/coordinator.h"
 #include "control/coordinator/resource_manager.h"
+#include "control/net/http_server.h"
 #include "control/net/loop.h"
 #include "control/net/tcp_connection.h"
 #include "dataplane/operator/operator.h"
@@ -10,6 +11,7 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TM "tm-of-the-test"
@@ -181,6 +183,25 @@ Test(rest, answers_about_taskmanagers_in_the_shape_of_flink)
 	cr_assert_str_eq(rest_text_at(own, "pages"), "no hugepages");
 	json_decref(json);
 	connection_close(taskmanager);
+}
+
+Test(rest, answers_people_with_one_page_that_needs_nothing_from_elsewhere)
+{
+	struct http_response response = {0};
+
+	rest_handle(rest_world.coordinator, &(struct http_request){"GET", "/", "", "", 0},
+			&response);
+	cr_assert_eq(response.status, 200);
+	cr_assert_not_null(strstr(response.content_type, "text/html"));
+	cr_assert_eq(strncmp(response.body, "<!DOCTYPE html>", 15), 0);
+	cr_assert_not_null(strstr(response.body, "</html>"));
+	/* The name of SVG is the one address in it. */
+	const char *address = strstr(response.body, "http");
+	cr_assert_eq(strncmp(address, "http://www.w3.org/2000/svg", 26), 0);
+	cr_assert_null(strstr(address + 1, "http"));
+	cr_assert_null(strstr(response.body, " src="));
+	cr_assert_null(strstr(response.body, "innerHTML"), "what is foreign stays text");
+	free(response.body);
 }
 
 /* ---- checkpoints ---- */
