@@ -4,6 +4,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/base/log.h"
+#include "dataplane/checkpoint/channel_state_writer.h"
 #include "dataplane/checkpoint/task_state.h"
 #include "dataplane/task/taskmanager.h"
 
@@ -93,11 +94,27 @@ static void fill_metrics(Weir__CheckpointMetrics *m, const struct checkpoint_met
 	m->unaligned = from->is_unaligned;
 }
 
+/* What the task was, and what was in flight, are one description. */
+static struct task_state whole_state(const struct report *r)
+{
+	struct task_state state = {0};
+
+	if (r->state != NULL)
+		state = *r->state;
+	if (r->in_flight != NULL) {
+		CHECK(r->state != NULL);
+		state.channel_count = r->in_flight->handle_count;
+		state.channels = r->in_flight->handles;
+	}
+	return state;
+}
+
 static void collect_ack(struct report_sender *s, struct connection *c, const struct report *r)
 {
+	struct task_state state = whole_state(r);
 	size_t bytes = r->state == NULL || r->is_finished_on_restore
 			? 0
-			: task_state_encoded_bytes(r->state);
+			: task_state_encoded_bytes(&state);
 
 	if (s->ack_count == ACKS_MAX || s->ack_bytes + bytes > ACK_BYTES_MAX)
 		send_acks(s, c);
@@ -116,7 +133,7 @@ static void collect_ack(struct report_sender *s, struct connection *c, const str
 		a->message.state.data = malloc(bytes);
 		CHECK(a->message.state.data != NULL);
 		a->message.state.len = bytes;
-		task_state_encode(r->state, a->message.state.data);
+		task_state_encode(&state, a->message.state.data);
 	}
 	s->ack_count++;
 	s->ack_bytes += bytes;

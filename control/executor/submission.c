@@ -142,6 +142,10 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 								"interval")
 						      : UINT64_MAX,
 			.checkpointing = true,
+			.unaligned = config_bool(c, "execution.checkpointing.unaligned.enabled"),
+			.subtasks_per_channel_state_file = u32_of(c,
+					"execution.checkpointing.unaligned."
+					"max-subtasks-per-channel-state-file"),
 			.max_concurrent_checkpoints = u32_of(c,
 					"execution.checkpointing.max-concurrent-checkpoints"),
 			.state_inline_bytes_max = (uint32_t)config_size(c,

@@ -326,8 +326,8 @@ static bool has_all_operations(struct io_uring *ring)
 /* Completions when we ask for them, not by interrupting us, if this kernel can (5.19). */
 static int open_ring(struct io_uring *ring)
 {
-	/* Kernel threads for what would block.  They run beside the lcores, or on them: each one more
-	 * that is woken is one more interruption of a worker. */
+	/* Kernel threads for what would block.  They run beside the lcores, or on them: each one
+	 * more that is woken is one more interruption of a worker. */
 	unsigned int threads[2] = {KERNEL_THREADS_MAX, KERNEL_THREADS_MAX};
 	int rc = io_uring_queue_init(STORE_OPS_IN_FLIGHT_MAX, ring,
 			IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);

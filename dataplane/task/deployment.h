@@ -50,6 +50,9 @@ struct deployment {
 	uint32_t channel_queue_count;    /* buffers in the sender's output queue */
 	uint64_t buffer_timeout_ns;      /* execution.buffer-timeout */
 	bool checkpointing; /* an interval is configured, or checkpoints can be asked for */
+	bool unaligned;     /* barriers may overtake data (execution.checkpointing.unaligned) */
+	uint32_t subtasks_per_channel_state_file; /* 1 or more (CS-7) */
+	bool must_drop_in_flight; /* restore without channel state (RE-11) */
 	uint32_t max_concurrent_checkpoints; /* 1..CHECKPOINTS_IN_FLIGHT_MAX */
 	uint32_t state_inline_bytes_max; /* execution.checkpointing.data-inline-threshold */
 	const char *checkpoint_dir;      /* <dir>/<job id>; chk-<id>/ are made by the coordinator */

@@ -17,6 +17,8 @@
 
 #include <stdatomic.h>
 
+struct buf_pool;
+struct channel_state_writer;
 struct mail;
 struct store;
 struct task_group;
@@ -48,6 +50,9 @@ struct task {
 	struct output_gate *outputs[OUTPUTS_PER_TASK_MAX];
 	uint32_t state_count;
 	struct declared_state *states;
+	uint32_t share; /* of the channel-state files, when the job has them */
+	struct channel_state_writer *channel_state; /* NULL: the job has none */
+	struct buf_pool *recovered; /* of buffers that were in flight, or NULL */
 };
 
 /* 12.3: what stands in the way of this trigger, or NULL. */

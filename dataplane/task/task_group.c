@@ -12,6 +12,7 @@
 #include "dataplane/checkpoint/store.h"
 #include "dataplane/checkpoint/task_state.h"
 #include "dataplane/task/finished_task.h"
+#include "dataplane/task/task_group_in_flight.h"
 #include "dataplane/task/task_group_internal.h"
 #include "dataplane/task/worker.h"
 
@@ -286,6 +287,8 @@ int task_group_plan(struct task_group **out, const struct task_group_config *con
 		status = plan_task(g, i, &g->memory_bytes, error);
 	if (status == 0)
 		status = task_group_plan_channels(g, error);
+	if (status == 0)
+		status = task_group_plan_in_flight(g, &g->memory_bytes);
 	if (status != 0) {
 		task_group_destroy(g);
 		return status;
@@ -371,6 +374,7 @@ static int build_stream(struct task_group *g, struct task *t)
 		.output_count = t->output_count,
 		.writer = t->writer,
 		.files = t->files,
+		.channel_state = t->channel_state,
 		.reporter = &t->reporter,
 		.clock = g->config.clock,
 		.checkpoint_dir = g->checkpoint_dir,
@@ -431,14 +435,23 @@ static int open_task(struct task *t, char error[TASKMANAGER_ERROR_BYTES])
 int task_group_build(struct task_group *g, void *memory, char error[TASKMANAGER_ERROR_BYTES])
 {
 	uint8_t *at = memory;
-	int status = task_group_build_channels(g, error);
+	int status;
 
-	g->memory = memory;
 	error[0] = '\0';
+	status = task_group_build_channels(g, error);
+
+	for (uint32_t i = 0; i < g->task_count; i++)
+		at += g->plans[i].chain_bytes + g->plans[i].writer_bytes + g->plans[i].files_bytes;
+	if (status == 0)
+		status = task_group_build_in_flight(g, at, error);
+	at = memory;
+	g->memory = memory;
 	for (uint32_t i = 0; status == 0 && i < g->task_count; i++) {
 		status = build_task(g, i, at, error);
 		at += g->plans[i].chain_bytes + g->plans[i].writer_bytes + g->plans[i].files_bytes;
 	}
+	if (status == 0)
+		status = task_group_restore_in_flight(g, error);
 	for (uint32_t i = 0; status == 0 && i < g->task_count; i++)
 		status = open_task(&g->tasks[i], error);
 	if (status != 0 && error[0] == '\0')
@@ -531,6 +544,7 @@ void task_group_destroy(struct task_group *g)
 		return;
 	for (uint32_t i = 0; i < g->task_count; i++)
 		destroy_task(&g->tasks[i]);
+	task_group_destroy_in_flight(g);
 	task_group_destroy_channels(g);
 	free(g->plans);
 	free(g->tails);

@@ -1,6 +1,7 @@
 #pragma once
 
-/* task_group_internal: what task_group.c (tasks) and task_group_channels.c (edges) share. */
+/* task_group_internal: what task_group.c (tasks), task_group_channels.c (edges) and
+ * task_group_in_flight.c, task_group_recover.c (what lies on them) share. */
 
 #include "dataplane/channel/input_gate.h"
 #include "dataplane/channel/output_gate.h"
@@ -8,6 +9,7 @@
 #include "dataplane/checkpoint/savepoint_locations.h"
 #include "dataplane/checkpoint/store_share.h"
 #include "dataplane/task/task_group.h"
+#include "dataplane/wire/buf.h"
 
 struct task_plan {
 	uint64_t chain_bytes, writer_bytes, files_bytes;
@@ -33,6 +35,9 @@ struct task_group {
 	void *memory;
 	uint32_t edge_count;
 	struct edge_channels *edges;
+	uint32_t share_count;
+	struct channel_state_share *shares;
+	char (*vertex_uids)[UID_BYTES_MAX];
 	uint32_t task_count;
 	struct task tasks[];
 };

@@ -1,0 +1,182 @@
+#include "dataplane/task/task_group_in_flight.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/log.h"
+#include "dataplane/checkpoint/channel_state_executor.h"
+#include "dataplane/checkpoint/channel_state_probe.h"
+#include "dataplane/checkpoint/channel_state_writer.h"
+#include "dataplane/checkpoint/store.h"
+#include "dataplane/task/task_group_internal.h"
+#include "dataplane/task/worker.h"
+
+enum { STAGING_BYTES_MIN = 1 << 20, STAGING_BYTES_MAX = 4 << 20, STAGED_BUFS_PER_CHANNEL = 4 };
+
+/* ---- plan ------------------------------------------------------------------------------------ */
+
+/* Channels of one subtask at its end of an edge. */
+static uint32_t channel_count(const struct edge_channels *e, bool is_producer)
+{
+	if (e->partition == PARTITION_FORWARD)
+		return 1;
+	return is_producer ? e->consumer_count : e->producer_count;
+}
+
+static struct channel_state_subtask subtask_of(const struct task_group *g, const struct task *t)
+{
+	struct channel_state_subtask s = {
+		.vertex_uid = g->vertex_uids[t->vertex],
+		.subtask_index = t->subtask_index,
+	};
+
+	for (uint32_t i = 0; i < g->edge_count; i++) {
+		const struct edge_channels *e = &g->edges[i];
+
+		if (e->from == t->vertex && s.output_count < OUTPUTS_PER_TASK_MAX)
+			s.output_channels[s.output_count++] = channel_count(e, true);
+		if (e->to == t->vertex && s.input_count < GATES_PER_TASK_MAX)
+			s.input_channels[s.input_count++] = channel_count(e, false);
+	}
+	return s;
+}
+
+static uint32_t channels_of(const struct channel_state_subtask *s)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < s->input_count; i++)
+		count += s->input_channels[i];
+	for (uint32_t i = 0; i < s->output_count; i++)
+		count += s->output_channels[i];
+	return count;
+}
+
+static struct channel_state_executor_config config_of(
+		const struct task_group *g, const struct channel_state_share *share)
+{
+	const struct deployment *d = g->config.deployment;
+	uint64_t staging = (uint64_t)share->channel_count * STAGED_BUFS_PER_CHANNEL *
+			g->config.pool->capacity_bytes;
+
+	if (staging < STAGING_BYTES_MIN)
+		staging = STAGING_BYTES_MIN;
+	if (staging > STAGING_BYTES_MAX)
+		staging = STAGING_BYTES_MAX;
+	return (struct channel_state_executor_config){
+		.store = share->store,
+		.checkpoint_dir = g->checkpoint_dir,
+		.subtask_count = share->task_count,
+		.channel_count = share->channel_count,
+		.buf_count = share->channel_count *
+				(d->channel_credit_count + d->channel_queue_count),
+		.issued_in_max = channel_state_issued_in_max(d->channel_credit_count),
+		.issued_out_max = channel_state_issued_out_max(d->channel_credit_count),
+		.staging_bytes = staging / STORE_ALIGN_BYTES * STORE_ALIGN_BYTES,
+		.patience_ns = CHANNEL_STATE_PATIENCE_NS,
+	};
+}
+
+/* The share of that worker that has room, or a new one. */
+static uint32_t share_for(struct task_group *g, const struct task *t)
+{
+	uint32_t max = g->config.deployment->subtasks_per_channel_state_file;
+
+	if (max > CHANNEL_STATE_SUBTASKS_MAX)
+		max = CHANNEL_STATE_SUBTASKS_MAX;
+	for (uint32_t i = 0; i < g->share_count; i++) {
+		if (g->shares[i].worker == t->worker && g->shares[i].task_count < max)
+			return i;
+	}
+	g->shares[g->share_count].worker = t->worker;
+	return g->share_count++;
+}
+
+static int copy_uids(struct task_group *g)
+{
+	const struct deployment *d = g->config.deployment;
+
+	g->vertex_uids = calloc(d->vertex_count, sizeof(g->vertex_uids[0]));
+	if (g->vertex_uids == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < d->vertex_count; i++)
+		snprintf(g->vertex_uids[i], UID_BYTES_MAX, "%s", d->vertices[i].uid);
+	return 0;
+}
+
+int task_group_plan_in_flight(struct task_group *g, uint64_t *bytes)
+{
+	if (!g->config.deployment->unaligned)
+		return 0;
+	g->shares = calloc(g->task_count, sizeof(g->shares[0]));
+	if (g->shares == NULL || copy_uids(g) != 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->task_count; i++) {
+		struct task *t = &g->tasks[i];
+		struct channel_state_subtask s = subtask_of(g, t);
+
+		t->share = share_for(g, t);
+		g->shares[t->share].task_count++;
+		g->shares[t->share].channel_count += channels_of(&s);
+	}
+	for (uint32_t i = 0; i < g->share_count; i++) {
+		struct channel_state_executor_config config = config_of(g, &g->shares[i]);
+
+		g->shares[i].memory_bytes = channel_state_executor_memory_bytes(&config);
+		*bytes += g->shares[i].memory_bytes;
+	}
+	return 0;
+}
+
+/* ---- build ----------------------------------------------------------------------------------- */
+
+int task_group_build_in_flight(
+		struct task_group *g, uint8_t *memory, char error[TASKMANAGER_ERROR_BYTES])
+{
+	char text[CHANNEL_STATE_PROBE_TEXT_BYTES];
+	bool has_direct;
+
+	if (g->share_count == 0)
+		return 0;
+	has_direct = channel_state_probe(g->checkpoint_dir, text);
+	log_info("task", "channel state: %s", text);
+	for (uint32_t i = 0; i < g->share_count; i++) {
+		struct channel_state_share *share = &g->shares[i];
+
+		share->store = store_share_attach(worker_store_share(share->worker));
+		if (share->store == NULL) {
+			snprintf(error, TASKMANAGER_ERROR_BYTES,
+					"too many tasks write to the disk of one worker");
+			return -EMFILE;
+		}
+	}
+	for (uint32_t i = 0; i < g->task_count; i++) {
+		struct task *t = &g->tasks[i];
+		struct channel_state_share *share = &g->shares[t->share];
+		struct channel_state_subtask s = subtask_of(g, t);
+
+		if (share->executor == NULL) {
+			struct channel_state_executor_config config = config_of(g, share);
+
+			config.attempt = t->attempt;
+			config.has_direct = has_direct;
+			share->executor = channel_state_executor_create_at(memory, &config);
+			memory += share->memory_bytes;
+		}
+		t->channel_state = channel_state_executor_add(share->executor, &s);
+	}
+	return 0;
+}
+
+void task_group_destroy_in_flight(struct task_group *g)
+{
+	for (uint32_t i = 0; i < g->share_count; i++)
+		store_destroy(g->shares[i].store);
+	for (uint32_t i = 0; i < g->task_count; i++)
+		buf_pool_destroy(g->tasks[i].recovered);
+	free(g->shares);
+	free(g->vertex_uids);
+}
