@@ -46,6 +46,11 @@ uint32_t execution_number_of(struct attempt_id attempt)
 	return get_u32(attempt.id.bytes + 8);
 }
 
+uint64_t execution_run_of(struct attempt_id attempt)
+{
+	return (uint64_t)get_u32(attempt.id.bytes) << 32 | get_u32(attempt.id.bytes + 4);
+}
+
 bool execution_is_terminal(const struct execution *e)
 {
 	return e->state == EXECUTION_FINISHED || e->state == EXECUTION_CANCELED ||

@@ -50,9 +50,10 @@ struct execution {
 void execution_reset(struct execution *e, uint32_t subtask, uint32_t attempt_number,
 		uint64_t run, int64_t wall_ms);
 
-/* The subtask and attempt number that execution_reset put into an id. */
+/* The subtask, attempt number and run that execution_reset put into an id. */
 uint32_t execution_subtask_of(struct attempt_id attempt);
 uint32_t execution_number_of(struct attempt_id attempt);
+uint64_t execution_run_of(struct attempt_id attempt);
 
 void execution_take_numbers(struct execution *e, const struct execution_numbers *n);
 

@@ -391,12 +391,6 @@ static struct task_failure failure_of(struct job_master *jm, struct attempt_id a
 			reason, NULL};
 }
 
-/* Only messages of attempts that this coordinator made say something here. */
-static bool is_ours(const struct job_master *jm, struct attempt_id attempt)
-{
-	return memcmp(attempt.id.bytes, jm->executions[0].attempt.id.bytes, 8) == 0;
-}
-
 /* PL-6: finished with its vertex, or alone; and whether it waits for the completion of this one. */
 static void note_finish(struct job_master *jm, uint32_t subtask, struct acknowledgement *a,
 		bool has_finished_operators)
@@ -415,8 +409,10 @@ void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *m)
 	char text[COMPLETED_TEXT_BYTES];
 	struct acknowledgement a;
 
-	if (!is_ours(jm, attempt))
+	if (!job_is_own(jm, attempt))
 		return;
+	/* Of one that is no more it goes to the rules all the same: they see to its state. */
+	const struct execution *e = job_hear(jm, attempt);
 	if (acknowledgement_read(&a, m, text) != 0) { /* the state is foreign */
 		struct task_failure f = failure_of(
 				jm, attempt, m->checkpoint_id, REASON_TASK_CHECKPOINT_FAILURE);
@@ -425,7 +421,6 @@ void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *m)
 		checkpoint_coordinator_on_decline(jm->checkpoints, &f, job_now());
 		return;
 	}
-	const struct execution *e = job_find_execution(jm, attempt);
 	if (e != NULL)
 		note_finish(jm, e->subtask, &a, m->finished_operators);
 	(void)checkpoint_coordinator_on_acknowledge(jm->checkpoints, &a, job_now());
@@ -470,8 +465,9 @@ void job_on_decline(struct job_master *jm, const Weir__DeclineCheckpoint *m)
 {
 	struct attempt_id attempt = {message_id(&m->attempt)};
 
-	if (!is_ours(jm, attempt))
+	if (!job_is_own(jm, attempt))
 		return;
+	(void)job_hear(jm, attempt);
 	struct task_failure f = failure_of(jm, attempt, m->checkpoint_id, reason_of(m->reason));
 	f.text = m->text[0] == 0 ? NULL : m->text;
 	if (m->reason == WEIR__DECLINE_REASON__DECLINED_NO_SUCH_TASK)

@@ -131,6 +131,7 @@ struct job_counts job_master_counts(const struct job_master *jm)
 			.checkpoints_completed = jm->completed_before + k.completed,
 			.checkpoints_failed = jm->failed_before + k.failed - jm->failed_wanted,
 			.restarts = jm->record->restarts,
+			.stale_messages = jm->stale_count,
 	};
 
 	job_master_visit_counters(jm, add_total, &(struct totals){jm, &c});

@@ -137,14 +137,20 @@ static void restore_task(Weir__SubmitTask *t, const struct metadata_vertex *from
 	}
 }
 
-static void fill_tasks(const struct job_master *jm, const struct metadata *m,
+/* Those of one region; returns how many. */
+static uint32_t fill_tasks(const struct job_master *jm, const struct metadata *m, uint32_t region,
 		Weir__SubmitTask *tasks, Weir__SubmitTask **pointers)
 {
+	uint32_t count = 0;
+
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
 		uint32_t place = execution_graph_vertex_of(jm->graph, s);
 		const char *uid = job_vertex_at(jm, place)->uid;
-		Weir__SubmitTask *t = pointers[s] = &tasks[s];
+		Weir__SubmitTask *t = &tasks[s];
 
+		if (jm->regions.of[s] != region)
+			continue;
+		pointers[count++] = t;
 		weir__submit_task__init(t);
 		t->vertex = jm->spec->order[place];
 		t->subtask_index = execution_graph_index_of(jm->graph, s);
@@ -153,9 +159,10 @@ static void fill_tasks(const struct job_master *jm, const struct metadata *m,
 			if (strcmp(m->vertices[v].uid, uid) == 0)
 				restore_task(t, &m->vertices[v]);
 	}
+	return count;
 }
 
-static int submit(struct job_master *jm, const struct deploy_work *w)
+static int submit_region(struct job_master *jm, const struct deploy_work *w, uint32_t region)
 {
 	uint32_t setting_count;
 	char **settings = config_to_args(jm->config, &setting_count);
@@ -164,9 +171,10 @@ static int submit(struct job_master *jm, const struct deploy_work *w)
 	Weir__SubmitTasks m = WEIR__SUBMIT_TASKS__INIT;
 
 	CHECK(settings != NULL && tasks != NULL && pointers != NULL);
-	fill_tasks(jm, w->metadata, tasks, pointers);
-	jm->deployment = jm->run ^ jm->generation;
-	m.deployment = jm->deployment;
+	m.n_tasks = fill_tasks(jm, w->metadata, region, tasks, pointers);
+	m.deployment = jm->run ^ (jm->generation * JOB_REGIONS_MAX + region);
+	jm->regions.at[region].deployment = m.deployment;
+	jm->regions.at[region].is_building = true;
 	m.job = message_id_bytes(&jm->spec->id.id);
 	m.job_name = (char *)(uintptr_t)jm->spec->name;
 	m.job_file = jm->record->file_text;
@@ -181,13 +189,25 @@ static int submit(struct job_master *jm, const struct deploy_work *w)
 		m.restored_dir = (char *)(uintptr_t)w->directory;
 		m.restored_checkpoint_id = w->metadata->checkpoint_id;
 	}
-	m.n_tasks = jm->subtask_count;
 	m.tasks = pointers;
 	int rc = task_manager_gateway_submit(
 			resource_manager_gateway(jm->services.resources, jm->member), &m);
 	free(settings);
 	free(tasks);
 	free(pointers);
+	return rc;
+}
+
+static int submit(struct job_master *jm, const struct deploy_work *w)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < jm->regions.count && rc == 0; i++) {
+		if (!jm->regions.at[i].must_restart)
+			continue;
+		rc = submit_region(jm, w, i);
+		jm->regions.at[i].must_restart = false;
+	}
 	return rc;
 }
 
@@ -199,6 +219,8 @@ static void make_attempts(struct job_master *jm)
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
 		struct execution *e = &jm->executions[s];
 
+		if (!job_must_restart(jm, s))
+			continue;
 		execution_reset(e, s, jm->attempt_number, jm->run, job_now().wall_ms);
 		execution_graph_set_attempt(jm->graph, s, e->attempt);
 		jm->leaving[s] = (struct job_leaving){0};
@@ -211,7 +233,11 @@ static int reset_files(struct job_master *jm, const struct deploy_work *w)
 	for (uint32_t i = 0; i < jm->files_count; i++) {
 		struct job_files *f = &jm->files[i];
 		const struct metadata_bytes *state = state_of_coordinator(w->metadata, f->uid);
-		int rc = state == NULL ? split_enumerator_reset(f->enumerator, NULL, 0)
+		int rc = 0;
+
+		if (!job_must_restart(jm, execution_graph_subtask(jm->graph, f->place, 0)))
+			continue;
+		rc = state == NULL ? split_enumerator_reset(f->enumerator, NULL, 0)
 				       : split_enumerator_reset(f->enumerator, state->data,
 							 state->size);
 
@@ -226,12 +252,17 @@ static int reset_files(struct job_master *jm, const struct deploy_work *w)
 	return 0;
 }
 
-static void take_slots(struct job_master *jm)
+static void take_slots(struct job_master *jm, const struct metadata *m)
 {
 	struct task_manager_gateway *g =
 			resource_manager_gateway(jm->services.resources, jm->member);
 
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		uint32_t place = execution_graph_vertex_of(jm->graph, s);
+
+		if (!job_must_restart(jm, s))
+			continue;
+		jm->was_finished[place] = is_finished(m, job_vertex_at(jm, place)->uid);
 		execution_take_slot(&jm->executions[s], jm->member, g);
 		job_set_execution(jm, &jm->executions[s], EXECUTION_DEPLOYING);
 	}
@@ -248,12 +279,8 @@ static const char *send_tasks(struct job_master *jm, struct deploy_work *w)
 		return "the state of a source's file list cannot be read";
 	if (w->metadata != NULL)
 		job_metadata_tell_changes(jm, w->metadata);
-	for (uint32_t place = 0; place < jm->spec->vertex_count; place++)
-		jm->was_finished[place] =
-				is_finished(w->metadata, job_vertex_at(jm, place)->uid);
-	take_slots(jm);
+	take_slots(jm, w->metadata);
 	resource_manager_set_busy(jm->services.resources, jm->member, true);
-	jm->is_building = true;
 	jm->restored_id = w->metadata == NULL ? 0 : w->metadata->checkpoint_id;
 	if (submit(jm, w) != 0)
 		return "the tasks with their state are too large for one message";
@@ -296,12 +323,10 @@ static void on_read(void *context)
 void job_deploy(struct job_master *jm)
 {
 	if ((jm->status != JOB_STATUS_CREATED && jm->status != JOB_STATUS_RESTARTING) ||
-			jm->is_delayed || jm->is_preparing || jm->member != MEMBER_NONE)
+			jm->is_delayed || jm->is_preparing || !job_is_ready_to_restart(jm))
 		return;
-	for (uint32_t s = 0; s < jm->subtask_count; s++)
-		if (jm->executions[s].gateway != NULL)
-			return;
-	jm->member = resource_manager_take(jm->services.resources);
+	if (jm->member == MEMBER_NONE)
+		jm->member = resource_manager_take(jm->services.resources);
 	if (jm->member == MEMBER_NONE) {
 		log_info("job_master", "job %s waits for a TaskManager", jm->spec->name);
 		return;
@@ -330,23 +355,17 @@ static bool is_for_good(const struct job_master *jm, int status)
 	return !jm->was_deployed || status == -EBADMSG || status == -EINVAL || status == -ENOMEM;
 }
 
-void job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer)
+/* The TaskManager has none of the region's tasks. */
+static void refuse(struct job_master *jm, uint32_t region, const Weir__DeployAnswer *answer)
 {
 	char text[JOB_TEXT_BYTES];
 
-	if (!jm->is_building)
-		return;
-	jm->is_building = false;
-	resource_manager_set_busy(jm->services.resources, jm->member, false);
-	if (answer->status == 0) {
-		jm->was_deployed = true;
-		return;
-	}
 	for (uint32_t s = 0; s < jm->subtask_count; s++)
-		job_set_execution(jm, &jm->executions[s],
-				jm->executions[s].state == EXECUTION_CANCELING
-						? EXECUTION_CANCELED
-						: EXECUTION_FAILED);
+		if (jm->regions.of[s] == region)
+			job_set_execution(jm, &jm->executions[s],
+					jm->executions[s].state == EXECUTION_CANCELING
+							? EXECUTION_CANCELED
+							: EXECUTION_FAILED);
 	snprintf(text, sizeof(text), "%.1300s%s", answer->error,
 			answer->status == -EBADMSG && jm->restored_id > 0
 					? "; weir run --restore latest --allow-rewind goes back to "
@@ -354,11 +373,28 @@ void job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answe
 					: "");
 	jm->is_restore_refused = jm->restored_id > 0 &&
 			(answer->status == -EBADMSG || answer->status == -EINVAL);
+	/* A failure while restoring is one of the whole job (FO-2). */
 	if (is_for_good(jm, answer->status))
 		job_fail_for_good(jm, NULL, text);
 	else
 		job_fail(jm, NULL, text);
+}
+
+bool job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer)
+{
+	uint32_t region = job_region_deployed_as(jm, answer->deployment);
+
+	if (region == UINT32_MAX)
+		return false;
+	jm->regions.at[region].is_building = false;
+	if (!job_is_building(jm))
+		resource_manager_set_busy(jm->services.resources, jm->member, false);
+	if (answer->status == 0)
+		jm->was_deployed = true;
+	else
+		refuse(jm, region, answer);
 	job_check_ended(jm);
+	return true;
 }
 
 /* ---- the coordinators of operators ---- */

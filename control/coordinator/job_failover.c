@@ -16,6 +16,53 @@
 #define CANCEL_TIMEOUT_NS UINT64_C(30000000000)
 #define END_RETRY_NS UINT64_C(1000000000)
 
+/* ---- cancelling ---- */
+
+static void cancel(struct job_master *jm, bool is_all)
+{
+	bool has_asked = false;
+
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		struct execution *e = &jm->executions[s];
+
+		if (execution_is_terminal(e) || !(is_all || job_must_restart(jm, s)))
+			continue;
+		if (e->gateway == NULL) {
+			job_set_execution(jm, e, EXECUTION_CANCELED);
+			continue;
+		}
+		execution_cancel(e);
+		job_set_execution(jm, e, EXECUTION_CANCELING);
+		has_asked = true;
+	}
+	struct task_manager_gateway *g =
+			resource_manager_gateway(jm->services.resources, jm->member);
+	if (g != NULL)
+		task_manager_gateway_flush(g);
+	if (has_asked)
+		loop_timer_set(jm->cancel_timer, CANCEL_TIMEOUT_NS);
+}
+
+static void cancel_marked(struct job_master *jm)
+{
+	cancel(jm, false);
+}
+
+void job_cancel_tasks(struct job_master *jm)
+{
+	cancel(jm, true);
+}
+
+void job_on_cancel_timer(void *context)
+{
+	struct job_master *jm = context;
+
+	if (jm->status == JOB_STATUS_RUNNING)
+		return;
+	resource_manager_expel(jm->services.resources, jm->member,
+			"it did not cancel its tasks within 30 s");
+}
+
 /* ---- failures ---- */
 
 static void remember(struct job_master *jm, const struct execution *e, const char *text)
@@ -61,7 +108,13 @@ void job_fail(struct job_master *jm, const struct execution *e, const char *text
 	uint64_t delay_ns;
 
 	remember(jm, e, text);
-	/* One failure brings others; only the first of them is judged. */
+	/* One failure brings others; only the first of them is judged, those of other regions join
+	 * its restart. */
+	if (jm->status == JOB_STATUS_RESTARTING && job_mark_region(jm, e)) {
+		jm->generation++;
+		cancel_marked(jm);
+		job_check_ended(jm);
+	}
 	if (!job_status_may_follow(jm->status, JOB_STATUS_RESTARTING) || jm->is_ending)
 		return;
 	if (!restart_strategy_on_failure(&jm->restarts, prng_next(&jm->prng), &delay_ns,
@@ -74,6 +127,7 @@ void job_fail(struct job_master *jm, const struct execution *e, const char *text
 		return;
 	}
 	jm->generation++;
+	(void)job_mark_region(jm, e);
 	jm->record->restarts++;
 	job_write_record(jm, NULL);
 	job_enter(jm, JOB_STATUS_RESTARTING);
@@ -83,7 +137,7 @@ void job_fail(struct job_master *jm, const struct execution *e, const char *text
 				jm->record->restarts, delay_ns / 1000000);
 		loop_timer_set(jm->restart_timer, delay_ns);
 	}
-	job_cancel_tasks(jm);
+	cancel_marked(jm);
 	job_check_ended(jm);
 }
 
@@ -93,43 +147,6 @@ void job_on_restart_timer(void *context)
 
 	jm->is_delayed = false;
 	job_check_ended(jm);
-}
-
-/* ---- cancelling ---- */
-
-void job_cancel_tasks(struct job_master *jm)
-{
-	bool has_asked = false;
-
-	for (uint32_t s = 0; s < jm->subtask_count; s++) {
-		struct execution *e = &jm->executions[s];
-
-		if (execution_is_terminal(e))
-			continue;
-		if (e->gateway == NULL) {
-			job_set_execution(jm, e, EXECUTION_CANCELED);
-			continue;
-		}
-		execution_cancel(e);
-		job_set_execution(jm, e, EXECUTION_CANCELING);
-		has_asked = true;
-	}
-	struct task_manager_gateway *g =
-			resource_manager_gateway(jm->services.resources, jm->member);
-	if (g != NULL)
-		task_manager_gateway_flush(g);
-	if (has_asked)
-		loop_timer_set(jm->cancel_timer, CANCEL_TIMEOUT_NS);
-}
-
-void job_on_cancel_timer(void *context)
-{
-	struct job_master *jm = context;
-
-	if (jm->status == JOB_STATUS_RUNNING)
-		return;
-	resource_manager_expel(jm->services.resources, jm->member,
-			"it did not cancel its tasks within 30 s");
 }
 
 /* ---- the end ---- */
@@ -236,25 +253,43 @@ static void end(struct job_master *jm, Weir__JobEnd how)
 	job_write_record(jm, on_end_written);
 }
 
+static void give_back(struct job_master *jm)
+{
+	loop_timer_clear(jm->cancel_timer);
+	resource_manager_release(jm->services.resources, jm->member);
+	jm->member = MEMBER_NONE;
+}
+
+/* Where others run on, the restart is there too: they hold the place. */
+static void check_restart(struct job_master *jm)
+{
+	if (!job_is_ready_to_restart(jm) || jm->is_preparing)
+		return;
+	loop_timer_clear(jm->cancel_timer);
+	if (job_restarts_whole(jm))
+		give_back(jm);
+	job_deploy(jm);
+}
+
 void job_check_ended(struct job_master *jm)
 {
 	bool is_finished = true;
+
+	if (jm->status == JOB_STATUS_RESTARTING) {
+		check_restart(jm);
+		return;
+	}
 
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
 		if (!execution_is_terminal(&jm->executions[s]))
 			return;
 		is_finished = is_finished && jm->executions[s].state == EXECUTION_FINISHED;
 	}
-	loop_timer_clear(jm->cancel_timer);
-	resource_manager_release(jm->services.resources, jm->member);
-	jm->member = MEMBER_NONE;
+	give_back(jm);
 	switch (jm->status) {
 	case JOB_STATUS_RUNNING:
 		if (is_finished)
 			end(jm, WEIR__JOB_END__ENDED_FINISHED);
-		break;
-	case JOB_STATUS_RESTARTING:
-		job_deploy(jm);
 		break;
 	case JOB_STATUS_FAILING:
 		end(jm, WEIR__JOB_END__ENDED_FAILED);
@@ -289,6 +324,12 @@ static enum execution_state state_of(Weir__AttemptState state)
 	}
 }
 
+static bool is_asked_to_end(const struct job_master *jm, const struct execution *e)
+{
+	return jm->status == JOB_STATUS_RESTARTING ? job_must_restart(jm, e->subtask)
+						   : jm->status != JOB_STATUS_RUNNING;
+}
+
 void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskStatus *m)
 {
 	enum execution_state next = state_of(m->state);
@@ -311,44 +352,52 @@ void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskS
 	else if (e->state == EXECUTION_FAILED)
 		job_fail(jm, e, e->failure);
 	/* Nobody asked for it: a TaskManager that is about to go, or lost us for a moment. */
-	else if (e->state == EXECUTION_CANCELED && jm->status == JOB_STATUS_RUNNING)
+	else if (e->state == EXECUTION_CANCELED && !is_asked_to_end(jm, e))
 		job_fail(jm, e, "the task was cancelled by its TaskManager");
 	if (execution_is_terminal(e))
 		job_check_ended(jm);
 }
 
-void job_master_on_lost(struct job_master *jm, uint32_t member, const char *reason)
+/* The first of them, or NULL. */
+static const struct execution *fail_lost(struct job_master *jm, const char *text)
 {
 	const struct execution *first = NULL;
-	char text[WATCHDOG_TEXT_BYTES];
 
-	if (member != jm->member || member == MEMBER_NONE)
-		return;
-	/* Nothing was sent there yet: another will do. */
-	if (jm->is_preparing) {
-		jm->generation++;
-		jm->member = MEMBER_NONE;
-		return;
-	}
-	const struct resource_row *row = resource_manager_row(jm->services.resources, member);
-	job_describe_loss(jm, row == NULL ? "?" : row->id, reason, text);
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
 		struct execution *e = &jm->executions[s];
 
-		if (execution_is_terminal(e))
+		if (execution_is_terminal(e) || e->gateway == NULL)
 			continue;
 		snprintf(e->failure, sizeof(e->failure), "%.1000s", text);
 		job_set_execution(jm, e,
 				e->state == EXECUTION_CANCELING ? EXECUTION_CANCELED
 								: EXECUTION_FAILED);
-		if (first == NULL && e->state == EXECUTION_FAILED)
-			first = e;
+		if (e->state != EXECUTION_FAILED)
+			continue;
+		(void)job_mark_region(jm, e);
+		first = first == NULL ? e : first;
 	}
-	jm->is_building = false;
-	if (jm->status == JOB_STATUS_RUNNING || jm->status == JOB_STATUS_CREATED)
+	return first;
+}
+
+void job_master_on_lost(struct job_master *jm, uint32_t member, const char *reason)
+{
+	char text[WATCHDOG_TEXT_BYTES];
+
+	if (member != jm->member || member == MEMBER_NONE)
+		return;
+	const struct resource_row *row = resource_manager_row(jm->services.resources, member);
+	job_describe_loss(jm, row == NULL ? "?" : row->id, reason, text);
+	/* What is being prepared was not sent there yet: another will do. */
+	if (jm->is_preparing)
+		jm->generation++;
+	jm->member = MEMBER_NONE;
+	for (uint32_t i = 0; i < jm->regions.count; i++)
+		jm->regions.at[i].is_building = false;
+	const struct execution *first = fail_lost(jm, text);
+	if (first != NULL)
 		job_fail(jm, first, text);
-	else
-		job_check_ended(jm);
+	job_check_ended(jm);
 }
 
 /* ---- numbers ---- */

@@ -195,6 +195,8 @@ static int create(struct job_master **out, const struct job_services *services,
 		if (rc == 0)
 			rc = job_make_checkpoints(jm, error);
 		if (rc == 0)
+			rc = job_make_regions(jm);
+		if (rc == 0)
 			rc = job_make_hook_state(jm, error);
 	}
 	if (rc != 0) {
@@ -271,6 +273,7 @@ void job_master_destroy(struct job_master *jm)
 	if (jm == NULL)
 		return;
 	checkpoint_coordinator_destroy(jm->checkpoints);
+	job_destroy_regions(jm);
 	for (uint32_t i = 0; i < jm->files_count; i++)
 		split_enumerator_destroy(jm->files[i].enumerator);
 	free(jm->files);
@@ -337,7 +340,8 @@ void job_check_running(struct job_master *jm)
 			checkpoint_coordinator_is_scheduling(jm->checkpoints))
 		return;
 	for (uint32_t s = 0; s < jm->subtask_count; s++)
-		if (jm->executions[s].state != EXECUTION_RUNNING)
+		if (jm->executions[s].state != EXECUTION_RUNNING &&
+				jm->executions[s].state != EXECUTION_FINISHED)
 			return;
 	log_info("job_master", "job %s: all %u tasks run", jm->spec->name, jm->subtask_count);
 	/* Without an interval there is nothing to schedule. */
@@ -353,6 +357,20 @@ struct execution *job_find_execution(struct job_master *jm, struct attempt_id at
 			!id128_is_equal(jm->executions[subtask].attempt.id, attempt.id))
 		return NULL;
 	return &jm->executions[subtask];
+}
+
+bool job_is_own(const struct job_master *jm, struct attempt_id attempt)
+{
+	return execution_run_of(attempt) == jm->run;
+}
+
+struct execution *job_hear(struct job_master *jm, struct attempt_id attempt)
+{
+	struct execution *e = job_find_execution(jm, attempt);
+
+	if (e == NULL && job_is_own(jm, attempt))
+		jm->stale_count++;
+	return e;
 }
 
 void job_set_execution(struct job_master *jm, struct execution *e, enum execution_state next)
@@ -445,9 +463,13 @@ void job_master_on_joined(struct job_master *jm)
 	job_deploy(jm);
 }
 
-static struct execution *execution_of(struct job_master *jm, const ProtobufCBinaryData *attempt)
+/* NULL: not of this job, or of an attempt that is no more. */
+static struct execution *hear(
+		struct job_master *jm, uint32_t member, const ProtobufCBinaryData *attempt)
 {
-	return job_find_execution(jm, (struct attempt_id){message_id(attempt)});
+	struct execution *e = job_hear(jm, (struct attempt_id){message_id(attempt)});
+
+	return e != NULL && e->member == member ? e : NULL;
 }
 
 bool job_master_on_message(
@@ -455,25 +477,20 @@ bool job_master_on_message(
 {
 	struct execution *e;
 
-	if (member != jm->member)
-		return false;
 	switch (envelope->body_case) {
 	case WEIR__ENVELOPE__BODY_TASK_HEARTBEAT:
 		for (size_t i = 0; i < envelope->task_heartbeat->n_tasks; i++)
 			job_take_numbers(jm, envelope->task_heartbeat->tasks[i]);
 		return false; /* it may speak of other jobs too */
 	case WEIR__ENVELOPE__BODY_DEPLOY_ANSWER:
-		if (envelope->deploy_answer->deployment != jm->deployment)
-			return false;
-		job_on_deploy_answer(jm, envelope->deploy_answer);
-		return true;
+		return job_on_deploy_answer(jm, envelope->deploy_answer);
 	case WEIR__ENVELOPE__BODY_TASK_STATUS:
-		e = execution_of(jm, &envelope->task_status->attempt);
+		e = hear(jm, member, &envelope->task_status->attempt);
 		if (e != NULL)
 			job_on_status(jm, e, envelope->task_status);
 		return e != NULL;
 	case WEIR__ENVELOPE__BODY_END_OF_DATA:
-		e = execution_of(jm, &envelope->end_of_data->attempt);
+		e = hear(jm, member, &envelope->end_of_data->attempt);
 		if (e != NULL)
 			(void)checkpoint_coordinator_on_task_end_of_data(
 					jm->checkpoints, e->subtask, e->attempt, job_now());
@@ -490,7 +507,7 @@ bool job_master_on_message(
 		job_pump(jm);
 		return false;
 	case WEIR__ENVELOPE__BODY_OPERATOR_EVENT:
-		e = execution_of(jm, &envelope->operator_event->attempt);
+		e = hear(jm, member, &envelope->operator_event->attempt);
 		if (e != NULL)
 			job_on_operator_event(jm, e, envelope->operator_event);
 		return e != NULL;

@@ -136,6 +136,7 @@ struct job_counts {
 	uint64_t checkpoints_completed, checkpoints_failed; /* over all coordinators */
 	uint32_t restarts;
 	int64_t checkpoint_p50_ms, checkpoint_p99_ms, checkpoint_last_ms; /* -1: none */
+	uint64_t stale_messages; /* of attempts that are no more, dropped, in this coordinator */
 };
 struct job_counts job_master_counts(const struct job_master *jm);
 

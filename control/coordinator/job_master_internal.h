@@ -6,6 +6,7 @@
 #include "control/coordinator/checkpoint_coordinator.h"
 #include "control/coordinator/checkpoint_storage.h"
 #include "control/coordinator/job_master.h"
+#include "control/coordinator/job_regions.h"
 #include "control/coordinator/job_requests.h"
 #include "control/coordinator/job_stop.h"
 #include "control/coordinator/job_watchdog.h"
@@ -58,8 +59,7 @@ struct job_master {
 	/* Deployment. */
 	uint32_t member;            /* where the tasks are, or MEMBER_NONE */
 	uint64_t generation;        /* an answer to an older question is dropped */
-	uint64_t deployment;        /* its number, for the TaskManager's answer */
-	bool is_building;           /* the TaskManager has not answered yet */
+	struct job_regions regions;
 	bool is_preparing;          /* what it restores is being read */
 	bool was_deployed;          /* in this life of the coordinator */
 	bool was_finished[VERTICES_COUNT_MAX]; /* by place: all of it, when restored (RE-10) */
@@ -72,6 +72,7 @@ struct job_master {
 	bool is_delayed;            /* the restart waits for its time */
 	bool is_restore_refused;
 	bool is_ending;             /* its end is being made durable */
+	uint64_t stale_count;       /* messages of attempts that are no more */
 	uint32_t failure_count;
 	struct job_failure failures[JOB_FAILURES_MAX];
 
@@ -115,6 +116,11 @@ void job_check_running(struct job_master *jm);
 const struct job_vertex *job_vertex_at(const struct job_master *jm, uint32_t place);
 /* The current attempt of that id, or NULL. */
 struct execution *job_find_execution(struct job_master *jm, struct attempt_id attempt);
+/* The id is one that this job made in this coordinator's life. */
+bool job_is_own(const struct job_master *jm, struct attempt_id attempt);
+/* An attempt says something: the same, but NULL is counted when it was one of this job (the message
+ * is to be dropped). */
+struct execution *job_hear(struct job_master *jm, struct attempt_id attempt);
 void job_set_execution(struct job_master *jm, struct execution *e, enum execution_state next);
 /* Posts to the I/O thread; until `done` has run the job is busy. */
 void job_post(struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context);
@@ -140,9 +146,10 @@ int job_rewind(struct job_master *jm, const char *location, int64_t id, bool is_
 
 /* ---- job_deployment.c ---- */
 
-/* Deploys when it is time and there is a TaskManager; else it waits. */
+/* Deploys what must start when it is time and there is a TaskManager; else it waits. */
 void job_deploy(struct job_master *jm);
-void job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer);
+/* False: nobody here waits for it. */
+bool job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer);
 void job_on_operator_event(struct job_master *jm, struct execution *e,
 		const Weir__OperatorEvent *event);
 /* Sends what the enumerators have for their subtasks. */
@@ -150,7 +157,7 @@ void job_send_files(struct job_master *jm);
 
 /* ---- job_failover.c ---- */
 
-/* A failure of the job: restart or end.  `e` NULL: no task is to blame. */
+/* A failure: the task's region restarts, with `e` NULL all do; or the job ends. */
 void job_fail(struct job_master *jm, const struct execution *e, const char *text);
 /* It cannot go on, and trying again would not help. */
 void job_fail_for_good(struct job_master *jm, const struct execution *e, const char *text);

@@ -21,10 +21,10 @@ enum {
 	GATHER_MS = 100, /* before the coordinator has said how often */
 };
 
-/* The job file of deployed tasks. */
+/* The job file of tasks that were deployed together. */
 struct deployed {
 	struct deployed *next;
-	struct job_id job;
+	struct attempt_id first; /* of them */
 	struct submission *submission;
 };
 
@@ -43,15 +43,15 @@ struct task_executor {
 
 /* ---- jobs ---- */
 
-/* Frees the files of jobs whose tasks are gone.  True: none is left. */
-static bool forget_jobs(struct task_executor *e)
+/* Frees the files of tasks that are gone.  True: none is left. */
+static bool forget_gone(struct task_executor *e)
 {
 	struct deployed **at = &e->deployed;
 
 	while (*at != NULL) {
 		struct deployed *d = *at;
 
-		if (taskmanager_has_job(e->config.taskmanager, d->job)) {
+		if (taskmanager_has_deployed(e->config.taskmanager, d->first)) {
 			at = &d->next;
 			continue;
 		}
@@ -68,7 +68,7 @@ static int deploy(struct task_executor *e, const Weir__SubmitTasks *m,
 	char error[TASKMANAGER_ERROR_BYTES] = "";
 	struct submission *s;
 
-	forget_jobs(e);
+	forget_gone(e);
 	struct deployed *d = calloc(1, sizeof(*d));
 	if (d == NULL)
 		return -ENOMEM;
@@ -85,7 +85,7 @@ static int deploy(struct task_executor *e, const Weir__SubmitTasks *m,
 		free(d);
 		return rc;
 	}
-	*d = (struct deployed){e->deployed, submission_deployment(s)->job, s};
+	*d = (struct deployed){e->deployed, submission_deployment(s)->tasks[0].attempt, s};
 	e->deployed = d;
 	log_info("task_executor", "%zu tasks of job %s are deployed", m->n_tasks, m->job_name);
 	return 0;
@@ -313,7 +313,7 @@ static void on_retry(void *context)
 
 	report_sender_drain(e->reports, NULL);
 	/* Tasks of a coordinator that is gone must be gone too before a new one asks for room. */
-	if (!forget_jobs(e) ||
+	if (!forget_gone(e) ||
 			tcp_connection_open(&e->connection, e->config.loop, e->config.host,
 					e->config.port, &events, e) != 0) {
 		retry_later(e);
@@ -341,7 +341,7 @@ static void on_beat(void *context)
 	uint64_t now_ns = clock_monotonic_ns();
 
 	loop_timer_set(e->beat, e->interval_ns);
-	forget_jobs(e);
+	forget_gone(e);
 	/* When we ourselves did not run for a while, its beats wait to be read. */
 	if (now_ns - e->beat_at_ns > e->interval_ns + e->timeout_ns / 2)
 		e->heard_ns = now_ns;

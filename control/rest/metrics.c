@@ -182,6 +182,7 @@ void metrics_of_job(struct job_master *jm, metric_visit visit, void *context)
 	put_watch(&s, jm);
 	put(&s, "numRestarts", c.restarts);
 	put(&s, "fullRestarts", c.restarts);
+	put_own(&s, "staleMessages", (int64_t)c.stale_messages);
 	put_status_times(&s, jm);
 }
 

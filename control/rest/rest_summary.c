@@ -91,12 +91,14 @@ static void answer(struct rest_call *call, const struct summary *s)
 			ms_or_null(c->checkpoint_last_ms));
 	id128_print(s->id.id, id);
 	rest_answer(call, 200,
-			json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:b, s:o}",
+			json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:i, s:I, s:o, s:b, "
+				  "s:o}",
 					"state", s->state, "job_id", id, "name", rest_text(s->name),
 					"records_in", (json_int_t)c->records_in, "records_out",
 					(json_int_t)c->records_out, "unparsed",
 					s->counters.unparsed, "counters", s->counters.by_uid,
 					"checkpoints", checkpoints, "restarts", (int)c->restarts,
+					"stale_messages", (json_int_t)c->stale_messages,
 					"failure", s->failure, "refused", s->is_refused, "tasks",
 					s->tasks));
 }
@@ -136,7 +138,7 @@ static void answer_ended(struct rest_call *call)
 			.state = rest_end_name(call->ended),
 			.name = r->name,
 			.counts = {r->records_in, r->records_out, r->checkpoints_completed,
-					r->checkpoints_failed, r->restarts, -1, -1, -1},
+					r->checkpoints_failed, r->restarts, -1, -1, -1, 0},
 			.counters = {json_object(), json_object()},
 			.failure = has_failed ? rest_text(r->failure) : json_null(),
 			.tasks = rest_states_lower(&none),

@@ -270,7 +270,6 @@ int task_group_plan(struct task_group **out, const struct task_group_config *con
 	if (g == NULL)
 		return -ENOMEM;
 	g->config = *config;
-	g->job = d->job;
 	id128_print(d->job.id, g->job_text);
 	g->task_count = d->task_count;
 	snprintf(g->checkpoint_dir, sizeof(g->checkpoint_dir), "%s", d->checkpoint_dir);
@@ -493,11 +492,6 @@ struct task *task_group_task(struct task_group *g, uint32_t index)
 int task_group_locate_savepoint(struct task_group *g, int64_t savepoint_id, const char *path)
 {
 	return savepoint_locations_put(g->locations, savepoint_id, path);
-}
-
-struct job_id task_group_job(const struct task_group *g)
-{
-	return g->job;
 }
 
 void *task_group_memory(const struct task_group *g, uint64_t *bytes)

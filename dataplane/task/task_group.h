@@ -48,7 +48,6 @@ uint32_t task_group_task_count(const struct task_group *g);
 struct task *task_group_task(struct task_group *g, uint32_t index);
 /* Where that savepoint goes; before its trigger is posted.  -ENAMETOOLONG. */
 int task_group_locate_savepoint(struct task_group *g, int64_t savepoint_id, const char *path);
-struct job_id task_group_job(const struct task_group *g);
 /* The piece of state memory it has. */
 void *task_group_memory(const struct task_group *g, uint64_t *bytes);
 uint64_t task_group_buffer_count(const struct task_group *g);

@@ -22,7 +22,42 @@ static struct channel_config channel_config_of(const struct deployment *d)
 /* Forward: only subtask i to subtask i. */
 static bool is_joined(const struct edge_channels *e, uint32_t producer, uint32_t consumer)
 {
-	return e->partition != PARTITION_FORWARD || producer == consumer;
+	return e->is_here[producer] &&
+			(e->partition != PARTITION_FORWARD || producer == consumer);
+}
+
+static bool has_task(const struct deployment *d, uint32_t vertex, uint32_t subtask_index)
+{
+	for (uint32_t i = 0; i < d->task_count; i++)
+		if (d->tasks[i].vertex == vertex && d->tasks[i].subtask_index == subtask_index)
+			return true;
+	return false;
+}
+
+/* Other regions' tasks are not here; who is must have all its neighbours.  Returns the number of
+ * channels; -EINVAL. */
+static int64_t find_tasks(const struct deployment *d, struct edge_channels *e)
+{
+	bool is_forward = e->partition == PARTITION_FORWARD;
+	uint32_t producers = 0, consumers = 0;
+
+	for (uint32_t i = 0; i < e->producer_count; i++) {
+		e->is_here[i] = has_task(d, e->from, i);
+		producers += e->is_here[i];
+	}
+	for (uint32_t i = 0; i < e->consumer_count; i++) {
+		bool is_here = has_task(d, e->to, i);
+
+		if (is_forward && is_here != e->is_here[i])
+			return -EINVAL;
+		consumers += is_here;
+	}
+	if (is_forward)
+		return producers;
+	if ((producers == 0 && consumers == 0) ||
+			(producers == e->producer_count && consumers == e->consumer_count))
+		return (int64_t)producers * consumers;
+	return -EINVAL;
 }
 
 static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGER_ERROR_BYTES])
@@ -53,12 +88,19 @@ static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGE
 				from->uid, to->uid, from->uid);
 		return -EINVAL;
 	}
-	uint64_t count = edge->partition == PARTITION_FORWARD
-			? from->parallelism
-			: (uint64_t)from->parallelism * to->parallelism;
-	g->buffer_count += count * channel_buffers_max(&channel);
 	e->at = calloc((size_t)e->producer_count * e->consumer_count, sizeof(e->at[0]));
-	return e->at == NULL ? -ENOMEM : 0;
+	e->is_here = calloc(e->producer_count, sizeof(e->is_here[0]));
+	if (e->at == NULL || e->is_here == NULL)
+		return -ENOMEM;
+	int64_t count = find_tasks(d, e);
+	if (count < 0) {
+		snprintf(error, TASKMANAGER_ERROR_BYTES,
+				"edge %s -> %s: the deployment has tasks at one end only",
+				from->uid, to->uid);
+		return (int)count;
+	}
+	g->buffer_count += (uint64_t)count * channel_buffers_max(&channel);
+	return 0;
 }
 
 int task_group_plan_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
@@ -201,6 +243,7 @@ void task_group_destroy_channels(struct task_group *g)
 				k++)
 			ring_channel_destroy(e->at[k]);
 		free(e->at);
+		free(e->is_here);
 	}
 	free(g->edges);
 }

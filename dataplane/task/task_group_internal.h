@@ -20,12 +20,12 @@ struct edge_channels {
 	uint32_t from, to;
 	enum deployment_partition partition;
 	uint32_t producer_count, consumer_count;
+	bool *is_here;            /* by producer: the deployment has its tasks */
 	struct ring_channel **at; /* NULL where a forward edge has none */
 };
 
 struct task_group {
 	struct task_group_config config;
-	struct job_id job;
 	char job_text[ID128_TEXT_BYTES];
 	char checkpoint_dir[1024];
 	struct savepoint_locations *locations;

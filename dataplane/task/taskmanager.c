@@ -235,7 +235,7 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 
 	free_finished_groups(tm);
 	if (tm->group_count == GROUPS_COUNT_MAX) {
-		snprintf(error, TASKMANAGER_ERROR_BYTES, "%d jobs run here already",
+		snprintf(error, TASKMANAGER_ERROR_BYTES, "%d deployments are here already",
 				GROUPS_COUNT_MAX);
 		return -EBUSY;
 	}
@@ -401,14 +401,10 @@ void taskmanager_cancel_all(struct taskmanager *tm)
 	}
 }
 
-bool taskmanager_has_job(struct taskmanager *tm, struct job_id job)
+bool taskmanager_has_deployed(struct taskmanager *tm, struct attempt_id attempt)
 {
 	free_finished_groups(tm);
-	for (uint32_t i = 0; i < tm->group_count; i++) {
-		if (id128_is_equal(task_group_job(tm->groups[i]).id, job.id))
-			return true;
-	}
-	return false;
+	return find_task(tm, attempt) != NULL;
 }
 
 /* ---- reports ---- */

@@ -76,9 +76,9 @@ int taskmanager_cancel(struct taskmanager *tm, struct attempt_id attempt);
 /* Cancels every task of every job. */
 void taskmanager_cancel_all(struct taskmanager *tm);
 
-/* True while attempts of that job are known here that have not ended.  When false all memory of
- * the job has been given back, and what its deployment pointed to may be freed. */
-bool taskmanager_has_job(struct taskmanager *tm, struct job_id job);
+/* True until all attempts that were deployed together with that one have ended.  When false all
+ * their memory has been given back, and what their deployment pointed to may be freed. */
+bool taskmanager_has_deployed(struct taskmanager *tm, struct attempt_id attempt);
 
 /* ---- reports ---- */
 

@@ -32,6 +32,15 @@ static void send(struct fake_task_manager *f, Weir__Envelope *e)
 
 /* ---- what tasks say ---- */
 
+static void note_state(
+		struct fake_task_manager *f, struct attempt_id attempt, Weir__AttemptState state)
+{
+	for (uint32_t i = 0; i < f->record.task_count; i++)
+		if (id128_is_equal(f->record.tasks[i].attempt.id, attempt.id))
+			f->record.tasks[i].is_running =
+					state == WEIR__ATTEMPT_STATE__TASK_RUNNING;
+}
+
 void fake_task_manager_status(struct fake_task_manager *f, struct attempt_id attempt,
 		Weir__AttemptState state, const char *error)
 {
@@ -44,14 +53,13 @@ void fake_task_manager_status(struct fake_task_manager *f, struct attempt_id att
 	e.body_case = WEIR__ENVELOPE__BODY_TASK_STATUS;
 	e.task_status = &m;
 	send(f, &e);
+	note_state(f, attempt, state);
 }
 
 void fake_task_manager_status_all(struct fake_task_manager *f, Weir__AttemptState state)
 {
-	for (uint32_t i = 0; i < f->record.task_count; i++) {
+	for (uint32_t i = 0; i < f->record.task_count; i++)
 		fake_task_manager_status(f, f->record.tasks[i].attempt, state, "");
-		f->record.tasks[i].is_running = state == WEIR__ATTEMPT_STATE__TASK_RUNNING;
-	}
 }
 
 void fake_task_manager_end_of_data(struct fake_task_manager *f)
@@ -138,19 +146,32 @@ static void decline(struct fake_task_manager *f, const struct fake_task *t, int6
 
 /* ---- what the coordinator says ---- */
 
+/* Regions are deployed one by one: tasks that run stay. */
+static void forget_ended(struct fake_task_manager *f)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->record.task_count; i++)
+		if (f->record.tasks[i].is_running)
+			f->record.tasks[kept++] = f->record.tasks[i];
+	f->record.task_count = kept;
+}
+
 static void on_submit(struct fake_task_manager *f, const Weir__SubmitTasks *m)
 {
 	Weir__DeployAnswer answer = WEIR__DEPLOY_ANSWER__INIT;
 	Weir__Envelope e = WEIR__ENVELOPE__INIT;
 
-	cr_assert_leq(m->n_tasks, FAKE_TASKS_MAX);
+	forget_ended(f);
+	uint32_t first = f->record.task_count;
+	cr_assert_leq(first + m->n_tasks, FAKE_TASKS_MAX);
 	f->record.deploy_count++;
 	f->record.restored_id = m->restored_checkpoint_id;
-	f->record.task_count = (uint32_t)m->n_tasks;
+	f->record.task_count += (uint32_t)m->n_tasks;
 	f->has_ended = false;
 	f->record.final_id = 0;
 	for (size_t i = 0; i < m->n_tasks; i++)
-		f->record.tasks[i] = (struct fake_task){{message_id(&m->tasks[i]->attempt)},
+		f->record.tasks[first + i] = (struct fake_task){{message_id(&m->tasks[i]->attempt)},
 				m->tasks[i]->vertex, m->tasks[i]->subtask_index,
 				m->tasks[i]->state.len, m->tasks[i]->finished, false};
 	answer.deployment = m->deployment;
@@ -159,8 +180,9 @@ static void on_submit(struct fake_task_manager *f, const Weir__SubmitTasks *m)
 	e.body_case = WEIR__ENVELOPE__BODY_DEPLOY_ANSWER;
 	e.deploy_answer = &answer;
 	send(f, &e);
-	if (answer.status == 0)
-		fake_task_manager_status_all(f, WEIR__ATTEMPT_STATE__TASK_RUNNING);
+	for (uint32_t i = first; answer.status == 0 && i < f->record.task_count; i++)
+		fake_task_manager_status(f, f->record.tasks[i].attempt,
+				WEIR__ATTEMPT_STATE__TASK_RUNNING, "");
 }
 
 static void on_trigger(struct fake_task_manager *f, const Weir__TriggerCheckpoint *m)

@@ -45,7 +45,7 @@ struct fake_record {
 	int64_t final_id; /* the first one triggered after their end of data */
 	bool was_release; /* that one, or a later one, was confirmed last */
 	char event[256];
-	uint32_t task_count; /* of the newest deployment */
+	uint32_t task_count; /* that run, and those of the newest deployment */
 	struct fake_task tasks[FAKE_TASKS_MAX];
 };
 
