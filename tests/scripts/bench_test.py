@@ -121,7 +121,7 @@ class Command(unittest.TestCase):
     def test_the_list_names_each_bench_and_what_it_needs(self):
         done = self.run_bench("--list")
         self.assertEqual(done.returncode, 0)
-        for word in ("keyed-count", "flow-metering", "recovery", "needs: "):
+        for word in ("keyed-count", "flow-metering", "recovery", "coordinator-scale", "needs: "):
             self.assertIn(word, done.stdout)
 
     def test_an_unknown_name_is_refused(self):
