@@ -1,5 +1,6 @@
 #include "control/proto/message.h"
 
+#include "dataplane/base/arena.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/base/limits.h"
@@ -7,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FIRST_BLOCK_BYTES = 1024 }; /* what the smallest messages need */
 
 static_assert(MESSAGE_MEMORY_MAX >= 2 * MESSAGE_BYTES_MAX, "the largest message can be decoded");
 
@@ -54,24 +57,23 @@ int message_frame_bytes(const uint8_t head[MESSAGE_HEAD_BYTES], size_t *frame_by
 	return 0;
 }
 
-/* ---- memory of a decoded message is bounded ---- */
+/* ---- memory of a decoded message is bounded, and given back at once ---- */
 
-static void *budget_alloc(void *context, size_t size)
+static void *piece_alloc(void *context, size_t size)
 {
-	size_t *left = context;
-
-	/* What malloc adds counts too, or a million empty fields would be cheap. */
-	if (size > *left || *left - size < 32)
-		return NULL;
-	*left -= size + 32;
-	return malloc(size);
+	return arena_take(context, size);
 }
 
-static void budget_free(void *context, void *pointer)
+static void piece_free(void *context, void *pointer)
 {
 	(void)context;
-	free(pointer);
+	(void)pointer;
 }
+
+/* In front of the envelope, in the arena itself. */
+struct held {
+	_Alignas(ARENA_ALIGN) struct arena arena;
+};
 
 /* ---- what a decoded message must look like ---- */
 
@@ -216,10 +218,23 @@ static bool is_sound(const Weir__Envelope *e)
 	}
 }
 
+static Weir__Envelope *decode(struct arena *a, const uint8_t *body, size_t bytes)
+{
+	ProtobufCAllocator pieces = {piece_alloc, piece_free, a};
+	struct held *held = arena_take(a, sizeof(*held));
+	Weir__Envelope *e = held == NULL ? NULL : weir__envelope__unpack(&pieces, bytes, body);
+
+	if (e == NULL || !is_sound(e))
+		return NULL;
+	CHECK((void *)e == (void *)(held + 1)); /* the first piece the decoder takes */
+	held->arena = *a;
+	return e;
+}
+
 int message_unpack(const uint8_t *frame, size_t frame_bytes, Weir__Envelope **envelope)
 {
-	size_t bytes, left = MESSAGE_MEMORY_MAX;
-	ProtobufCAllocator budget = {budget_alloc, budget_free, &left};
+	struct arena a;
+	size_t bytes;
 
 	if (frame_bytes < MESSAGE_HEAD_BYTES || message_frame_bytes(frame, &bytes) != 0 ||
 			bytes != frame_bytes)
@@ -228,22 +243,23 @@ int message_unpack(const uint8_t *frame, size_t frame_bytes, Weir__Envelope **en
 	if (crc32c(0, body, bytes - MESSAGE_HEAD_BYTES) != get_u32(frame + 4))
 		return -EBADMSG;
 
-	Weir__Envelope *e = weir__envelope__unpack(&budget, bytes - MESSAGE_HEAD_BYTES, body);
-	if (e == NULL)
-		return -EBADMSG;
-	if (!is_sound(e)) {
-		message_free(e);
+	arena_open(&a, 2 * bytes + FIRST_BLOCK_BYTES, MESSAGE_MEMORY_MAX);
+	*envelope = decode(&a, body, bytes - MESSAGE_HEAD_BYTES);
+	if (*envelope == NULL) {
+		arena_close(&a);
 		return -EBADMSG;
 	}
-	*envelope = e;
 	return 0;
 }
 
 void message_free(Weir__Envelope *envelope)
 {
-	/* The budget's memory is malloc's, which is what a NULL allocator frees with. */
-	if (envelope != NULL)
-		weir__envelope__free_unpacked(envelope, NULL);
+	if (envelope == NULL)
+		return;
+
+	struct arena a = ((struct held *)(void *)envelope - 1)->arena;
+
+	arena_close(&a);
 }
 
 const char *message_name(const Weir__Envelope *envelope)

@@ -5,6 +5,7 @@
 
 #include "dataplane/checkpoint/task_state.h"
 
+#include "dataplane/base/arena.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/checkpoint/state.pb-c.h"
@@ -176,8 +177,17 @@ void task_state_encode(const struct task_state *t, uint8_t *room)
 
 /* ---- decode ---------------------------------------------------------------------------------- */
 
+/* What a decoded state may take in memory, so that few bytes cannot claim much. */
+enum {
+	FIRST_BLOCK_BYTES = 1024,
+	MEMORY_BYTES_MIN = 64 * 1024,
+	MEMORY_OF_A_BYTE_MAX = 64,
+	MEMORY_BYTES_MAX = 256 * 1024 * 1024,
+};
+
 struct decoded {
 	struct task_state state; /* the first member: what the caller holds */
+	struct arena arena;      /* of all of it, this too */
 	Weir__TaskState *message;
 	struct channel_state_handle *channels;
 	struct state_handle handles[];
@@ -407,7 +417,24 @@ static int take_channels(struct decoded *d, enum channel_state_side side, char *
 	return 0;
 }
 
-static int take_all_channels(struct decoded *d, char *text)
+static void *piece_alloc(void *context, size_t size)
+{
+	return arena_take(context, size);
+}
+
+static void piece_free(void *context, void *pointer)
+{
+	(void)context;
+	(void)pointer;
+}
+
+static int out_of_memory(char *text)
+{
+	snprintf(text, TASK_STATE_TEXT_BYTES, "task state: out of memory");
+	return -ENOMEM;
+}
+
+static int take_all_channels(struct decoded *d, struct arena *a, char *text)
 {
 	size_t count = d->message->n_input_channels + d->message->n_output_channels;
 
@@ -416,60 +443,72 @@ static int take_all_channels(struct decoded *d, char *text)
 	if (count > TASK_STATE_CHANNELS_MAX)
 		return refuse(text, "task state of %s: %zu channels", d->message->vertex_uid,
 				count);
-	d->channels = calloc(count, sizeof(d->channels[0]));
-	if (d->channels == NULL) {
-		snprintf(text, TASK_STATE_TEXT_BYTES, "task state: out of memory");
-		return -ENOMEM;
-	}
+	d->channels = arena_take(a, count * sizeof(d->channels[0]));
+	if (d->channels == NULL)
+		return out_of_memory(text);
 	d->state.channels = d->channels;
 	int rc = take_channels(d, CHANNEL_STATE_INPUT, text);
 	return rc != 0 ? rc : take_channels(d, CHANNEL_STATE_OUTPUT, text);
 }
 
-int task_state_decode(struct task_state **out, const uint8_t *bytes, size_t size,
-		char text[TASK_STATE_TEXT_BYTES])
+/* Everything is taken from `a`, which `*out` keeps. */
+static int decode(struct decoded **out, struct arena *a, const uint8_t *bytes, size_t size,
+		char *text)
 {
-	Weir__TaskState *message = weir__task_state__unpack(NULL, size, bytes);
+	ProtobufCAllocator pieces = {piece_alloc, piece_free, a};
+	Weir__TaskState *message = weir__task_state__unpack(&pieces, size, bytes);
 	struct decoded *d;
 	size_t count = 0;
-	int rc;
 
 	if (message == NULL)
 		return refuse(text, "task state: %zu bytes that are no such message", size);
 	for (size_t i = 0; i < message->n_operators; i++)
 		count += message->operators[i]->n_states;
-	rc = check_task(message, text);
+	int rc = check_task(message, text);
 	if (rc == 0 && count > TASK_STATE_HANDLES_MAX)
 		rc = refuse(text, "task state of %s: %zu states", message->vertex_uid, count);
-	if (rc != 0) {
-		weir__task_state__free_unpacked(message, NULL);
+	if (rc != 0)
 		return rc;
-	}
-	d = calloc(1, sizeof(*d) + count * sizeof(d->handles[0]));
-	if (d == NULL) {
-		weir__task_state__free_unpacked(message, NULL);
-		snprintf(text, TASK_STATE_TEXT_BYTES, "task state: out of memory");
-		return -ENOMEM;
-	}
+	d = arena_take(a, sizeof(*d) + count * sizeof(d->handles[0]));
+	if (d == NULL)
+		return out_of_memory(text);
+	memset(d, 0, sizeof(*d));
 	d->message = message;
 	rc = take_operators(d, text);
 	if (rc == 0)
-		rc = take_all_channels(d, text);
+		rc = take_all_channels(d, a, text);
+	*out = d;
+	return rc;
+}
+
+int task_state_decode(struct task_state **out, const uint8_t *bytes, size_t size,
+		char text[TASK_STATE_TEXT_BYTES])
+{
+	struct decoded *d = NULL;
+	struct arena a;
+
+	arena_open(&a, 2 * size + FIRST_BLOCK_BYTES,
+			size < MEMORY_BYTES_MAX / MEMORY_OF_A_BYTE_MAX
+					? MEMORY_BYTES_MIN + size * MEMORY_OF_A_BYTE_MAX
+					: MEMORY_BYTES_MAX);
+
+	int rc = decode(&d, &a, bytes, size, text);
+
 	if (rc != 0) {
-		task_state_free(&d->state);
+		arena_close(&a);
 		return rc;
 	}
+	d->arena = a;
 	*out = &d->state;
 	return 0;
 }
 
 void task_state_free(struct task_state *t)
 {
-	struct decoded *d = (struct decoded *)(void *)t;
-
 	if (t == NULL)
 		return;
-	weir__task_state__free_unpacked(d->message, NULL);
-	free(d->channels);
-	free(d);
+
+	struct arena a = ((struct decoded *)(void *)t)->arena;
+
+	arena_close(&a);
 }
