@@ -86,19 +86,20 @@ static void persist_overtaken(struct subtask_checkpoint_coordinator *c, int64_t 
 }
 
 /* Step 5, once no barrier waits in a queue any more. */
-void subtask_channel_state_finish_output(struct subtask_checkpoint_coordinator *c)
+uint32_t subtask_channel_state_finish_output(struct subtask_checkpoint_coordinator *c)
 {
 	int64_t id = c->output_pending_id;
 
 	if (id == 0)
-		return;
+		return 0;
 	for (uint32_t g = 0; g < c->config.output_count; g++) {
 		if (output_gate_is_held(c->config.outputs[g], id))
-			return;
+			return 0;
 	}
 	c->output_pending_id = 0;
 	if (is_prepared(c, id))
 		channel_state_writer_finish_output(c->config.channel_state, id);
+	return 1;
 }
 
 /* Step 4. */
@@ -144,5 +145,5 @@ void subtask_checkpoint_coordinator_on_time(
 			persist_output(c, c->timer_id, (struct channel_info){g, i},
 					output_gate_time_out(gate, i, c->timer_id));
 	}
-	subtask_channel_state_finish_output(c);
+	(void)subtask_channel_state_finish_output(c);
 }

@@ -286,7 +286,7 @@ bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_c
 		return true;
 	if (!send_barrier(c, &sent, began_ns) || !begin_snapshot(c, &sent))
 		return true;
-	subtask_channel_state_finish_output(c);
+	(void)subtask_channel_state_finish_output(c);
 	uint64_t now_ns = clock->now_ns(clock);
 	c->async.began_ns = now_ns;
 	c->async.metrics = (struct checkpoint_metrics){
@@ -372,12 +372,11 @@ uint32_t subtask_checkpoint_coordinator_step(
 {
 	enum decline_reason reason;
 	const char *text = "";
-	uint32_t work = 0;
+	uint32_t work = subtask_channel_state_finish_output(c);
 	int status;
 
 	if (c->config.channel_state != NULL)
 		work += channel_state_writer_step(c->config.channel_state, now_ns);
-	subtask_channel_state_finish_output(c);
 	if (state_writer_is_idle(c->config.writer) && c->async.checkpoint_id == 0)
 		return work;
 	work += state_writer_step(c->config.writer, STEP_BLOCKS);

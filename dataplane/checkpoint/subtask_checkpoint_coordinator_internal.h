@@ -43,5 +43,5 @@ void subtask_channel_state_drop(struct subtask_checkpoint_coordinator *c, int64_
 /* Its barrier was broadcast: keeps what that has overtaken, sets the timer (14.2 steps 3 to 5). */
 void subtask_channel_state_sent(struct subtask_checkpoint_coordinator *c,
 		const struct event *barrier, uint64_t now_ns);
-/* Step 5, once no barrier of it waits in a queue any more. */
-void subtask_channel_state_finish_output(struct subtask_checkpoint_coordinator *c);
+/* Step 5, once no barrier of it waits in a queue any more.  Returns how much it did. */
+uint32_t subtask_channel_state_finish_output(struct subtask_checkpoint_coordinator *c);

@@ -101,24 +101,21 @@ static void see_event(struct task_world *w, struct output_end *end, const struct
 	CHECK(!"an event kind");
 }
 
-/* One with priority was seen when it came. */
-static void see_due(struct task_world *w, struct output_end *end, const struct event *e)
-{
-	if (!event_is_barrier_ahead(e))
-		see_event(w, end, e);
-}
-
 /* Those with priority at once, the others when their cut is the position; in their order. */
 static void see_due_events(struct task_world *w, struct output_end *end)
 {
 	uint32_t due = 0;
 
-	for (uint32_t i = end->seen_count; i < end->event_count; i++) {
+	while (due < end->event_count && end->events[due].cut == end->position) {
+		if (due >= end->seen_count || !event_is_barrier_ahead(&end->events[due]))
+			see_event(w, end, &end->events[due]);
+		due++;
+	}
+	for (uint32_t i = due > end->seen_count ? due : end->seen_count; i < end->event_count;
+			i++) {
 		if (event_is_barrier_ahead(&end->events[i]))
 			see_event(w, end, &end->events[i]);
 	}
-	while (due < end->event_count && end->events[due].cut == end->position)
-		see_due(w, end, &end->events[due++]);
 	end->event_count -= due;
 	end->seen_count = end->event_count;
 	memmove(end->events, end->events + due, end->event_count * sizeof(end->events[0]));

@@ -140,7 +140,8 @@ static void on_acknowledge(struct task_reporter *r, int64_t id,
 		task_world_add(w, &w->acked, "acked", "%" PRId64, id);
 }
 
-/* What the barrier handler can give as a reason; every abort of it is declined (14.4). */
+/* What the barrier handler can give as a reason; every abort of it is declined, without more words
+ * (14.4). */
 static bool is_abort(enum decline_reason reason)
 {
 	return reason == DECLINE_SUBSUMED || reason == DECLINE_ON_CANCELLATION_BARRIER ||
@@ -157,7 +158,7 @@ static void on_decline(struct task_reporter *r, int64_t id, enum decline_reason 
 	if (text[0] != '\0')
 		scenario_trace(w->s, "    declines: %s", text);
 	task_in_flight_forget(w, id);
-	if (is_abort(reason))
+	if (is_abort(reason) && text[0] == '\0')
 		task_world_add(w, &w->aborts, "abort", "%" PRId64 ":%s", id, name);
 	if (is_first_report(w, id))
 		task_world_add(w, &w->declined, "declined", "%" PRId64 ":%s", id, name);

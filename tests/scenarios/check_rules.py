@@ -14,8 +14,11 @@ RULES = {
     "coordinator": [f"{rule}-{n}" for rule, count in COORDINATOR.items()
                     for n in range(1, count + 1)],
     "task": "MB-3 MB-7 TK-3 TK-4 TK-7 TK-8 TK-9 TK-10 TK-12 TK-13 TK-13a TK-14 TK-15 TK-16 TK-17 "
-            "SC-2 SC-3 SC-4 BH-1 BH-2 BH-3 BH-4 BH-6 BH-7 BH-8 IG-4 OU-4 SP-8 "
-            "10.3 12.3 14.2 14.3 14.4 14.5 16.4 16.5".split(),
+            "SC-1 SC-2 SC-3 SC-4 SC-5 BH-1 BH-2 BH-3 BH-4 BH-5 BH-6 BH-7 BH-8 BH-9 BH-10 "
+            "BT-1 BT-2 BT-3 BT-4 BT-5 BT-6 BT-7 IG-1 IG-2 IG-4 OU-3 OU-4 SP-8 "
+            "SP-12 SP-13 SP-14 SP-15 SP-16 SP-17 SP-18 IC-3 IC-4 IC-8 IC-9 "
+            "PS-1 PS-2 PS-3 PS-4 PS-5 CS-2 CS-4 CS-19 CS-20 18.5 "
+            "10.3 12.3 14.1 14.2 14.3 14.4 14.5 16.1 16.4 16.5 16.6".split(),
 }
 
 
