@@ -26,7 +26,9 @@ void subtask_checkpoint_coordinator_prepare(
 	struct channel_state_writer *w = c->config.channel_state;
 	int64_t id = barrier->checkpoint_id;
 
-	if (!checkpoint_options_needs_channel_state(&barrier->options))
+	/* What has begun is let alone: who asks again for it is late (step 0). */
+	if (!checkpoint_options_needs_channel_state(&barrier->options) ||
+			c->async.checkpoint_id == id)
 		return;
 	c->prepared_id = id;
 	c->prepared_status = w == NULL ? -EOPNOTSUPP

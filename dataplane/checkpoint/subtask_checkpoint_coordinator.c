@@ -155,7 +155,8 @@ static bool is_wanted(struct subtask_checkpoint_coordinator *c, int64_t id)
 
 	if (c->last_checkpoint_id >= id) {
 		(void)forget_aborted(c, id, false);
-		subtask_channel_state_drop(c, id, DECLINE_SUBSUMED, "it came too late");
+		if (c->async.checkpoint_id != id)
+			subtask_channel_state_drop(c, id, DECLINE_SUBSUMED, "it came too late");
 		return false;
 	}
 	c->last_checkpoint_id = id;
