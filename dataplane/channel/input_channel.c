@@ -249,29 +249,30 @@ uint64_t input_channel_known_count(const struct input_channel *ch)
 	return known;
 }
 
-uint32_t input_channel_find(const struct input_channel *ch, int64_t checkpoint_id)
+bool input_channel_is_in_line(const struct input_channel *ch, uint32_t announcement)
 {
-	uint32_t i = ch->event_head;
-
-	for (; i != ch->event_tail; i++) {
+	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {
 		uint32_t at = i & EVENTS_MASK;
 
-		if (ch->events[at].kind == EVENT_BARRIER &&
-				ch->events[at].checkpoint_id == checkpoint_id &&
-				ch->marks[at] != MARK_HANDLED)
-			break;
+		if (ch->events[at].announcement == announcement)
+			return ch->marks[at] != MARK_HANDLED;
 	}
-	return i;
+	return false;
 }
 
 bool input_channel_convert(struct input_channel *ch, int64_t checkpoint_id)
 {
-	uint32_t i = input_channel_find(ch, checkpoint_id);
+	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {
+		uint32_t at = i & EVENTS_MASK;
 
-	if (i == ch->event_tail)
-		return false;
-	set_mark(ch, i & EVENTS_MASK, MARK_AHEAD);
-	return true;
+		if (ch->events[at].kind != EVENT_BARRIER ||
+				ch->events[at].checkpoint_id != checkpoint_id ||
+				ch->marks[at] == MARK_HANDLED)
+			continue;
+		set_mark(ch, at, MARK_AHEAD);
+		return true;
+	}
+	return false;
 }
 
 void input_channel_clear(struct input_channel *ch)

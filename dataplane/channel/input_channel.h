@@ -107,8 +107,8 @@ const struct event *input_channel_next_early(struct input_channel *ch, bool *is_
  * a barrier arrives when it is heard of. */
 const struct event *input_channel_next_arrival(struct input_channel *ch);
 
-/* The running index of a barrier of that checkpoint that was not handled yet, or the tail. */
-uint32_t input_channel_find(const struct input_channel *ch, int64_t checkpoint_id);
+/* True while the event of that number is here and was not handled ahead of its turn. */
+bool input_channel_is_in_line(const struct input_channel *ch, uint32_t announcement);
 
 /* IC-9: marks a barrier that waits in line AHEAD.  False: it is not there. */
 bool input_channel_convert(struct input_channel *ch, int64_t checkpoint_id);

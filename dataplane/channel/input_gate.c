@@ -376,11 +376,9 @@ bool input_gate_convert(struct input_gate *g, uint32_t channel, int64_t checkpoi
 	return input_channel_convert(channel_at(g, channel), checkpoint_id);
 }
 
-bool input_gate_is_in_line(const struct input_gate *g, uint32_t channel, int64_t checkpoint_id)
+bool input_gate_is_in_line(const struct input_gate *g, uint32_t channel, uint32_t announcement)
 {
-	const struct input_channel *ch = channel_at(g, channel);
-
-	return input_channel_find(ch, checkpoint_id) != ch->event_tail;
+	return input_channel_is_in_line(channel_at(g, channel), announcement);
 }
 
 bool input_gate_next_arrival(

@@ -114,8 +114,8 @@ bool input_gate_next_early(struct input_gate *g, struct input_early *early);
  * line. */
 bool input_gate_convert(struct input_gate *g, uint32_t channel, int64_t checkpoint_id);
 
-/* True while the barrier of that checkpoint waits in line to be handled there. */
-bool input_gate_is_in_line(const struct input_gate *g, uint32_t channel, int64_t checkpoint_id);
+/* True while the event of that number waits in line to be handled there. */
+bool input_gate_is_in_line(const struct input_gate *g, uint32_t channel, uint32_t announcement);
 
 /* Barriers that came with the last polls, each once, in the order of each channel (IC-4). */
 bool input_gate_next_arrival(

@@ -99,6 +99,7 @@ static void push_element(struct task_world *w, struct element *e)
 	e->is_pushed = true;
 	for (uint32_t i = 0; i < e->event_count; i++)
 		output_queue_announce(q, &e->events[i]);
+	e->announcement = q->announcement;
 	if (e->event_count > 0)
 		return;
 	struct buf *b = buf_alloc(w->input_pool);
@@ -183,7 +184,7 @@ static bool was_handled(const struct task_world *w, const struct element *e)
 	struct gate_place p = place_of(w, e->channel);
 
 	return e->is_pushed && e->event_count == 1 && e->events[0].kind == EVENT_BARRIER &&
-			!input_gate_is_in_line(p.gate, p.channel, e->events[0].checkpoint_id);
+			!input_gate_is_in_line(p.gate, p.channel, e->announcement);
 }
 
 /* Data is one record and so one item. */

@@ -65,6 +65,7 @@ struct element {
 	uint32_t event_count; /* 0: data */
 	struct event events[2];
 	bool is_pushed; /* it is in the channel */
+	uint32_t announcement; /* number of its last event, once pushed */
 	bool is_ahead;  /* an unaligned barrier: handled as it arrives, never taken */
 	uint32_t taken_count; /* items of it that were taken */
 };
