@@ -128,8 +128,8 @@ static int check_hash(struct job_reader *r, const struct job_edge *edge)
 	if (edge->partition != JOB_HASH || from->declared.out_key_bytes > 0)
 		return 0;
 	return config_refuse(r->error, edge->node->place, "partition",
-			"hash, but %s (%s) declares no key; expected forward, or an operator with "
-			"a key",
+			"hash, but %s (%s) declares no key; expected forward or rebalance, or an "
+			"operator with a key",
 			from->uid, from->table->name);
 }
 

@@ -33,26 +33,26 @@ static int read_end(struct job_reader *r, const struct yaml_node *mapping, const
 static int read_partition(
 		struct job_reader *r, const struct yaml_node *mapping, struct job_edge *edge)
 {
-	static const char *const later[] = {"rebalance", "broadcast"};
 	const struct yaml_node *node;
+	struct nearest near;
 	int rc = job_read_text(r, mapping, "partition", &node);
 
 	edge->partition = JOB_FORWARD;
 	if (rc != 0 || node == NULL)
 		return rc;
-	for (int i = JOB_FORWARD; i <= JOB_HASH; i++) {
+	nearest_begin(&near, node->text);
+	for (int i = JOB_FORWARD; i <= JOB_BROADCAST; i++) {
 		edge->partition = (enum job_partition)i;
 		if (strcmp(node->text, job_partition_name(edge->partition)) == 0)
 			return 0;
+		nearest_offer(&near, job_partition_name(edge->partition));
 	}
-	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-		if (strcmp(node->text, later[i]) == 0)
-			return config_refuse(r->error, node->place, "partition",
-					"\"%s\" is not supported yet; expected forward or hash",
-					later[i]);
-	}
+	const char *best = nearest_best(&near);
 	return config_refuse(r->error, node->place, "partition",
-			"\"%.80s\" is unknown; expected forward or hash", node->text);
+			"\"%.80s\" is unknown; expected forward, hash, rebalance or "
+			"broadcast%s%s%s",
+			node->text, best == NULL ? "" : "; did you mean ",
+			best == NULL ? "" : best, best == NULL ? "" : "?");
 }
 
 static int read_edge(struct job_reader *r, const struct yaml_node *mapping)
@@ -159,7 +159,7 @@ static int check_edge(struct job_reader *r, const struct job_edge *edge)
 	if (edge->partition == JOB_FORWARD && from->parallelism != to->parallelism)
 		return config_refuse(r->error, edge->node->place, "partition",
 				"forward from %s (parallelism %u) to %s (parallelism %u); expected "
-				"them to be equal, or hash",
+				"them to be equal, or hash, rebalance or broadcast",
 				from->uid, from->parallelism, to->uid, to->parallelism);
 	return 0;
 }

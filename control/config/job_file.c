@@ -22,7 +22,7 @@ struct job_memory {
 	struct yaml_tree *tree;
 };
 
-static const char *const partition_names[] = {"forward", "hash"};
+static const char *const partition_names[] = {"forward", "hash", "rebalance", "broadcast"};
 
 const char *job_partition_name(enum job_partition partition)
 {

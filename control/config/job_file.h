@@ -20,7 +20,8 @@
 
 enum { JOB_NAME_BYTES_MAX = 128 };
 
-enum job_partition { JOB_FORWARD, JOB_HASH };
+/* To subtask i from subtask i; by the key; to each in turn; to all of them. */
+enum job_partition { JOB_FORWARD, JOB_HASH, JOB_REBALANCE, JOB_BROADCAST };
 
 struct job_operator {
 	const char *uid; /* UID_BYTES_MAX with its zero; unique among the operators of the job */

@@ -81,6 +81,12 @@ static int allocate(struct submission *s, const Weir__SubmitTasks *m)
 
 static void fill_graph(struct submission *s)
 {
+	static const enum deployment_partition partitions[] = {
+			[JOB_FORWARD] = PARTITION_FORWARD,
+			[JOB_HASH] = PARTITION_HASH,
+			[JOB_REBALANCE] = PARTITION_REBALANCE,
+			[JOB_BROADCAST] = PARTITION_BROADCAST,
+	};
 	const struct job_spec *spec = s->spec;
 	struct deployment_operator *op = s->operators;
 
@@ -95,8 +101,7 @@ static void fill_graph(struct submission *s)
 	}
 	for (uint32_t i = 0; i < spec->edge_count; i++)
 		s->edges[i] = (struct deployment_edge){spec->edges[i].from, spec->edges[i].to,
-				spec->edges[i].partition == JOB_HASH ? PARTITION_HASH
-								     : PARTITION_FORWARD};
+				partitions[spec->edges[i].partition]};
 }
 
 /* The message was made from the same job file, but by another process. */

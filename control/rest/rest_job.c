@@ -50,18 +50,18 @@ static json_t *description(const struct job_vertex *v)
 
 static json_t *inputs(const struct job_spec *spec, uint32_t vertex)
 {
+	static const char *const strategies[] = {"FORWARD", "HASH", "REBALANCE", "BROADCAST"};
 	json_t *all = json_array();
 
 	for (uint32_t i = 0; i < spec->edge_count; i++) {
 		const struct job_edge *e = &spec->edges[i];
-		const char *how = e->partition == JOB_HASH ? "HASH" : "FORWARD";
-
 		if (e->to == vertex)
 			json_array_append_new(all,
 					json_pack("{s:i, s:o, s:s, s:s}", "num",
 							(int)json_array_size(all), "id",
 							rest_vertex_id(spec->vertices[e->from].uid),
-							"ship_strategy", how, "exchange",
+							"ship_strategy",
+							strategies[e->partition], "exchange",
 							"pipelined_bounded"));
 	}
 	return all;

@@ -262,14 +262,14 @@ static void scatter_fixed(struct output_gate *g, const struct weir_batch *batch)
 	}
 }
 
-/* One channel: fixed records are copied a buffer at a time. */
-static void append_fixed(struct output_gate *g, const uint8_t *data, uint32_t bytes)
+/* All to one channel: fixed records are copied a buffer at a time. */
+static void append_fixed(struct output_gate *g, uint32_t c, const uint8_t *data, uint32_t bytes)
 {
 	while (bytes > 0) {
-		struct open *open = &g->open[0];
+		struct open *open = &g->open[c];
 
 		if (open->at == open->end)
-			open_next(g, 0);
+			open_next(g, c);
 
 		uint32_t take = smaller(bytes, (uint32_t)(open->end - open->at));
 		memcpy(open->at, data, take);
@@ -313,6 +313,19 @@ static void scatter_variable(struct output_gate *g, const struct weir_batch *bat
 	}
 }
 
+/* All to one channel: variable records. */
+static void append_variable(
+		struct output_gate *g, uint32_t c, const uint8_t *data, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t bytes;
+
+		(void)weir_record_at(data, &bytes);
+		write_spanning(g, c, data, bytes + RECORD_PREFIX_BYTES);
+		data += bytes + RECORD_PREFIX_BYTES;
+	}
+}
+
 /* ---- collect ---- */
 
 /* Shortens the batch to what fits now. */
@@ -352,10 +365,22 @@ static void clip_variable(struct output_gate *g, struct weir_batch *batch)
 	batch->data_bytes = at;
 }
 
+/* Channel by channel, so that a channel's buffer stays in the cache meanwhile. */
+static void append_to_all(struct output_gate *g, const struct weir_batch *batch)
+{
+	for (uint32_t c = 0; c < g->channel_count; c++) {
+		if (g->record_bytes != 0)
+			append_fixed(g, c, batch->data, batch->data_bytes);
+		else
+			append_variable(g, c, batch->data, batch->count);
+	}
+}
+
 static void take(struct output_gate *g, const struct weir_batch *batch)
 {
-	if (partitioner_is_single(&g->partitioner) && g->record_bytes != 0) {
-		append_fixed(g, batch->data, batch->data_bytes);
+	if (partitioner_is_single(&g->partitioner) ||
+			partitioner_is_broadcast(&g->partitioner)) {
+		append_to_all(g, batch);
 	} else {
 		partitioner_targets(&g->partitioner, batch, g->targets);
 		if (g->record_bytes != 0)

@@ -10,6 +10,10 @@
  * Errors   counts; -EAGAIN from broadcast.  A pool that is used up is a wrong sum: CHECK.
  * Life     create, { collect, watermark, broadcast, flush*, poll }*, destroy.
  *
+ * A broadcast edge copies each record into the buffer of each channel.  Buffers are not shared
+ * between channels: the number in a buffer's header, its announcement and its credit are one
+ * channel's, and a second reference to a buffer means that it is being written.
+ *
  * Ask for room once, then collect a batch without any check of a record.  Records whose size is
  * fixed never span buffers, variable ones may.
  */
@@ -37,7 +41,7 @@ struct output_gate_config {
 
 /* Counters only grow; the owner reads them. */
 struct output_gate_counters {
-	uint64_t records, bytes, bufs;
+	uint64_t records, bytes, bufs; /* records: once, however many channels one goes to */
 	uint64_t events;
 	uint64_t backpressured_ns; /* output_gate_room was asked and gave 0 */
 };

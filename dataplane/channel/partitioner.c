@@ -5,22 +5,16 @@
 
 #include <errno.h>
 
-int partitioner_init(struct partitioner *p, const struct partitioner_config *config)
+static int init_hash(struct partitioner *p, const struct partitioner_config *config)
 {
 	uint32_t groups = config->key_group_count;
 
-	*p = (struct partitioner){.kind = config->kind, .channel_count = config->channel_count};
-	if (config->kind == PARTITIONER_FORWARD)
-		return config->channel_count == 1 ? 0 : -EINVAL;
-	if (groups == 0 || groups > KEY_GROUPS_COUNT_MAX || (groups & (groups - 1)) != 0)
-		return -EINVAL;
-	if (config->channel_count == 0 || config->channel_count > groups ||
-			config->channel_count > CHANNELS_PER_GATE_MAX)
+	if (groups == 0 || groups > KEY_GROUPS_COUNT_MAX || (groups & (groups - 1)) != 0 ||
+			config->channel_count > groups)
 		return -EINVAL;
 	if (config->key_bytes == 0 || config->key_bytes > KEY_BYTES_MAX ||
 			config->key_offset > BUF_BYTES_MAX)
 		return -EINVAL;
-
 	p->key_offset = config->key_offset;
 	p->key_bytes = config->key_bytes;
 	p->key_group_count = groups;
@@ -28,6 +22,25 @@ int partitioner_init(struct partitioner *p, const struct partitioner_config *con
 		p->channel_of_group[group] =
 				(uint16_t)key_group_subtask(group, groups, config->channel_count);
 	return 0;
+}
+
+int partitioner_init(struct partitioner *p, const struct partitioner_config *config)
+{
+	*p = (struct partitioner){.kind = config->kind, .channel_count = config->channel_count};
+	if (config->channel_count == 0 || config->channel_count > CHANNELS_PER_GATE_MAX)
+		return -EINVAL;
+	switch (config->kind) {
+	case PARTITIONER_FORWARD:
+		return config->channel_count == 1 ? 0 : -EINVAL;
+	case PARTITIONER_HASH:
+		return init_hash(p, config);
+	case PARTITIONER_REBALANCE:
+		p->turn = config->first_turn % config->channel_count;
+		return 0;
+	case PARTITIONER_BROADCAST:
+		return 0;
+	}
+	return -EINVAL;
 }
 
 static inline uint16_t channel_of(const struct partitioner *p, const void *key, uint32_t key_bytes)
@@ -68,11 +81,25 @@ static void decide_variable(
 	}
 }
 
-void partitioner_targets(
-		const struct partitioner *p, const struct weir_batch *batch, uint16_t *targets)
+static void deal(struct partitioner *p, uint32_t count, uint16_t *targets)
 {
+	uint32_t turn = p->turn;
+
+	for (uint32_t i = 0; i < count; i++) {
+		targets[i] = (uint16_t)turn;
+		turn = turn + 1 < p->channel_count ? turn + 1 : 0;
+	}
+	p->turn = turn;
+}
+
+void partitioner_targets(
+		struct partitioner *p, const struct weir_batch *batch, uint16_t *targets)
+{
+	DCHECK(!partitioner_is_broadcast(p));
 	if (partitioner_is_single(p))
 		memset(targets, 0, batch->count * sizeof(*targets));
+	else if (p->kind == PARTITIONER_REBALANCE)
+		deal(p, batch->count, targets);
 	else if (batch->record_bytes == 0)
 		decide_variable(p, batch, targets);
 	else if (batch->record_bytes == 16 && p->key_bytes == 8)

@@ -13,7 +13,12 @@
 #include "dataplane/base/limits.h"
 #include "dataplane/operator/operator.h"
 
-enum deployment_partition { PARTITION_FORWARD, PARTITION_HASH };
+enum deployment_partition {
+	PARTITION_FORWARD,
+	PARTITION_HASH,
+	PARTITION_REBALANCE,
+	PARTITION_BROADCAST,
+};
 
 struct deployment_operator {
 	const char *uid;

@@ -160,8 +160,38 @@ static uint32_t collect_channels(const struct edge_channels *e, bool is_producer
 	return found;
 }
 
+static bool is_pointwise_or_broadcast(const struct edge_channels *e)
+{
+	return e->partition == PARTITION_FORWARD || e->partition == PARTITION_BROADCAST;
+}
+
+/* OU-2: one such edge holds up all the others that its consumer has. */
+static bool is_aligned_only(const struct task_group *g, const struct edge_channels *e)
+{
+	for (uint32_t i = 0; i < g->edge_count; i++) {
+		if (g->edges[i].to == e->to && is_pointwise_or_broadcast(&g->edges[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Anywhere, for another attempt elsewhere. */
+static uint32_t first_turn(const struct task *t)
+{
+	uint32_t turn;
+
+	memcpy(&turn, t->attempt.id.bytes, sizeof(turn));
+	return turn;
+}
+
 static int build_output(struct task_group *g, struct task *t, const struct edge_channels *e)
 {
+	static const enum partitioner_kind kinds[] = {
+		[PARTITION_FORWARD] = PARTITIONER_FORWARD,
+		[PARTITION_HASH] = PARTITIONER_HASH,
+		[PARTITION_REBALANCE] = PARTITIONER_REBALANCE,
+		[PARTITION_BROADCAST] = PARTITIONER_BROADCAST,
+	};
 	const struct deployment *d = g->config.deployment;
 	const struct weir_declaration *tail = &g->tails[t->vertex];
 	struct ring_channel *channels[CHANNELS_PER_GATE_MAX];
@@ -170,16 +200,17 @@ static int build_output(struct task_group *g, struct task *t, const struct edge_
 		.pool = g->config.pool,
 		.channels = channels,
 		.partitioner = {
-			.kind = e->partition == PARTITION_HASH ? PARTITIONER_HASH
-							       : PARTITIONER_FORWARD,
+			.kind = kinds[e->partition],
 			.channel_count = count,
 			.key_group_count = d->key_group_count,
 			.key_offset = tail->out_key_offset,
 			.key_bytes = tail->out_key_bytes,
+			.first_turn = first_turn(t),
 		},
 		.record_bytes = tail->out_record_bytes,
 		.record_bytes_max = RECORD_BYTES_MAX,
 		.flush_ns = d->buffer_timeout_ns,
+		.is_aligned_only = is_aligned_only(g, e),
 	};
 
 	if (t->output_count == OUTPUTS_PER_TASK_MAX)

@@ -2,6 +2,13 @@
 
 #include <criterion/criterion.h>
 
+static enum partitioner_kind kind_of(const struct edge_config *config)
+{
+	if (config->kind == PARTITIONER_FORWARD && config->consumers > 1)
+		return PARTITIONER_HASH;
+	return config->kind;
+}
+
 static void open_outputs(struct edge *e)
 {
 	const struct edge_config *config = &e->config;
@@ -10,8 +17,7 @@ static void open_outputs(struct edge *e)
 		struct output_gate_config gate = {
 				.pool = e->pool,
 				.channels = e->channels[from],
-				.partitioner = {.kind = config->consumers == 1 ? PARTITIONER_FORWARD
-									: PARTITIONER_HASH,
+				.partitioner = {.kind = kind_of(config),
 						.channel_count = config->consumers,
 						.key_group_count = EDGE_KEY_GROUPS,
 						.key_offset = 0,

@@ -12,7 +12,9 @@
 enum { EDGE_SUBTASKS_MAX = 8 };
 
 struct edge_config {
-	uint32_t producers, consumers; /* hash on the first 8 bytes when there is more than one */
+	uint32_t producers, consumers;
+	enum partitioner_kind kind; /* forward to several consumers stands for hash, on the first 8
+				     * bytes */
 	uint32_t capacity_bytes;
 	struct channel_config channel;
 	uint32_t record_bytes, record_bytes_max;

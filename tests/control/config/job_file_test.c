@@ -321,14 +321,17 @@ Test(job_file, partitions_must_be_known_and_fit)
 {
 	expect_refused(14, "  - {from: ingest, to: counting, partition: forward}",
 			"job.yaml:14:5: partition: forward from ingest (parallelism 1) to counting "
-			"(parallelism 2); expected them to be equal, or hash");
-	expect_refused(14, "  - {from: ingest, to: counting, partition: broadcast}",
-			"job.yaml:14:45: partition: \"broadcast\" is not supported yet; expected "
-			"forward "
-			"or hash");
+			"(parallelism 2); expected them to be equal, or hash, rebalance or "
+			"broadcast");
 	expect_refused(14, "  - {from: ingest, to: counting, partition: random}",
-			"job.yaml:14:45: partition: \"random\" is unknown; expected forward or "
-			"hash");
+			"job.yaml:14:45: partition: \"random\" is unknown; expected forward, hash, "
+			"rebalance or broadcast");
+	expect_refused(14, "  - {from: ingest, to: counting, partition: rebalence}",
+			"job.yaml:14:45: partition: \"rebalence\" is unknown; expected forward, "
+			"hash, rebalance or broadcast; did you mean rebalance?");
+	expect_refused(14, "  - {from: ingest, to: counting, partition: rebalance}",
+			"job.yaml:14:5: partition: count keeps state by a key of 8 bytes; expected "
+			"a hash edge by that key, or parallelism 1");
 }
 
 Test(job_file, a_cycle_is_refused)
@@ -377,8 +380,8 @@ Test(job_file, a_hash_edge_needs_a_key_and_keyed_state_a_hash_edge)
 
 	cr_expect_eq(parse(keyless, NULL, 0), -EINVAL);
 	cr_expect_str_eq(error.text, "job.yaml:11:5: partition: hash, but c (count) declares no "
-				     "key; expected forward, "
-				     "or an operator with a key");
+				     "key; expected forward "
+				     "or rebalance, or an operator with a key");
 	const char *set = "a.parallelism=2";
 	cr_expect_eq(parse(keyless, &set, 1), -EINVAL);
 	cr_expect_str_eq(error.text, "job.yaml:6:9: c: keyed state beside its source; expected a "

@@ -408,3 +408,93 @@ Test(output_gate, all_records_are_processed_when_every_consumer_has_said_so)
 	cr_assert(output_gate_is_all_processed(e.out[0]));
 	edge_close(&e);
 }
+
+Test(output_gate, rebalance_deals_records_out_evenly_whatever_their_keys)
+{
+	struct edge_config config = NARROW;
+	struct edge e;
+
+	config.kind = PARTITIONER_REBALANCE;
+	config.consumers = 3;
+	edge_open(&e, &config);
+	for (uint32_t i = 0; i < 12; i++)
+		cr_assert(edge_send(&e, 0, 7, (i % 3) * 100 + i / 3));
+	edge_push(&e, 0);
+	for (uint32_t to = 0; to < 3; to++)
+		edge_expect_values(&e, to, to * 100, 4);
+	edge_close(&e);
+}
+
+Test(output_gate, broadcast_gives_each_channel_every_record_and_the_same_line_of_events)
+{
+	struct event barrier = edge_barrier(1);
+	struct edge_config config = NARROW;
+	struct edge e;
+
+	config.kind = PARTITIONER_BROADCAST;
+	config.consumers = 3;
+	edge_open(&e, &config);
+	send_from(&e, 0, 6);
+	cr_assert_eq(output_gate_room(e.out[0]), 6);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
+	send_from(&e, 6, 1);
+	edge_push(&e, 0);
+	for (uint32_t to = 0; to < 3; to++) {
+		edge_expect_values(&e, to, 0, 6);
+		edge_expect_event(&e, to, 0, EVENT_BARRIER, 1);
+		input_gate_consume(e.in[to], 1);
+	}
+	edge_push(&e, 0);
+	for (uint32_t to = 0; to < 3; to++)
+		edge_expect_values(&e, to, 6, 1);
+	cr_assert_eq(output_gate_counters(e.out[0])->records, 7);
+	edge_close(&e);
+}
+
+/* The slowest consumer of a broadcast holds the producer up, and nobody else loses a record. */
+Test(output_gate, broadcast_has_the_room_of_its_fullest_channel)
+{
+	struct edge_config config = NARROW;
+	struct edge e;
+
+	config.kind = PARTITIONER_BROADCAST;
+	config.consumers = 2;
+	edge_open(&e, &config);
+	send_from(&e, 0, 12);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 0, 8);
+	edge_push(&e, 0);
+	cr_assert_eq(output_gate_room(e.out[0]), 8, "the second channel has two buffers free");
+	edge_expect_values(&e, 0, 8, 4);
+	edge_expect_values(&e, 1, 0, 8);
+	edge_close(&e);
+}
+
+Test(output_gate, variable_records_are_broadcast_too_also_where_they_span_buffers)
+{
+	struct edge_config config = NARROW;
+	struct edge e;
+	uint8_t data[124];
+	uint32_t bytes = 120;
+	struct weir_batch batch = {data, 1, 0, 124};
+
+	memcpy(data, &bytes, 4);
+	for (uint32_t i = 4; i < sizeof(data); i++)
+		data[i] = (uint8_t)i;
+	config.kind = PARTITIONER_BROADCAST;
+	config.consumers = 2;
+	config.record_bytes = 0;
+	config.record_bytes_max = 120;
+	edge_open(&e, &config);
+	cr_assert_eq(output_gate_collect(e.out[0], &batch), 1);
+	edge_push(&e, 0);
+	for (uint32_t to = 0; to < 2; to++) {
+		struct input_item item;
+
+		cr_assert(edge_next(&e, to, &item));
+		cr_assert_eq(item.batch.count, 1);
+		cr_assert_arr_eq(item.batch.data, data, sizeof(data));
+		input_gate_consume(e.in[to], 1);
+	}
+	edge_close(&e);
+}

@@ -10,7 +10,7 @@ static void check(uint32_t record_bytes, uint32_t key_offset, uint32_t key_bytes
 		uint32_t channels)
 {
 	struct partitioner_config config = {
-			PARTITIONER_HASH, channels, groups, key_offset, key_bytes};
+			PARTITIONER_HASH, channels, groups, key_offset, key_bytes, 0};
 	struct weir_batch batch = {.count = 200, .record_bytes = record_bytes};
 	static uint8_t data[200 * 400];
 	struct partitioner p;
@@ -44,7 +44,7 @@ Test(partitioner, records_follow_the_key_group_of_their_key_whatever_its_size_an
 
 Test(partitioner, what_cannot_be_routed_is_refused)
 {
-	const struct partitioner_config good = {PARTITIONER_HASH, 4, 128, 0, 8};
+	const struct partitioner_config good = {PARTITIONER_HASH, 4, 128, 0, 8, 0};
 	struct partitioner_config c;
 	struct partitioner p;
 
@@ -61,4 +61,32 @@ Test(partitioner, what_cannot_be_routed_is_refused)
 	cr_assert_eq(partitioner_init(&p, &c), -EINVAL);
 	c = good, c.kind = PARTITIONER_FORWARD;
 	cr_assert_eq(partitioner_init(&p, &c), -EINVAL);
+	c = good, c.kind = PARTITIONER_REBALANCE, c.channel_count = 0;
+	cr_assert_eq(partitioner_init(&p, &c), -EINVAL);
+	c = good, c.kind = PARTITIONER_BROADCAST, c.channel_count = CHANNELS_PER_GATE_MAX + 1;
+	cr_assert_eq(partitioner_init(&p, &c), -EINVAL);
+}
+
+static void expect_turns(struct partitioner *p, uint32_t count, uint32_t first)
+{
+	uint8_t data[64 * 4] = {0};
+	struct weir_batch batch = {data, count, 4, count * 4};
+	uint16_t targets[64];
+
+	partitioner_targets(p, &batch, targets);
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_eq(targets[i], (first + i) % p->channel_count);
+}
+
+Test(partitioner, records_are_dealt_out_in_turn_from_batch_to_batch)
+{
+	struct partitioner_config config = {
+			.kind = PARTITIONER_REBALANCE, .channel_count = 3, .first_turn = 301};
+	struct partitioner p;
+
+	cr_assert_eq(partitioner_init(&p, &config), 0);
+	expect_turns(&p, 4, 1);
+	expect_turns(&p, 1, 2);
+	expect_turns(&p, 64, 0);
+	expect_turns(&p, 2, 1);
 }
