@@ -166,6 +166,7 @@ def step_tidy(gate):
         gate.command(f"tidy/{name}", [f"scripts/check_{name}.py"])
         gate.command(f"tidy/planted_{name}", [f"tests/scripts/check_{name}_test.py"])
     gate.command("tidy/bench", ["tests/scripts/bench_test.py"])
+    gate.command("tidy/mutants", ["tests/scripts/mutants_test.py"])
 
 
 def step_build(gate):

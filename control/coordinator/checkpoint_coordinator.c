@@ -101,7 +101,7 @@ static void drop_in_flight(struct checkpoint_coordinator *c)
 	for (uint32_t i = 0; i < c->removal_count; i++)
 		completed_checkpoint_destroy(c->removals[i].completed);
 	queued_request_destroy(c->triggering.request);
-	checkpoint_plan_release(c->triggering.plan);
+	checkpoint_plan_destroy(c->triggering.plan);
 	pending_checkpoint_release(c->triggering.pending);
 	free(c->flights);
 	free(c->orphans);

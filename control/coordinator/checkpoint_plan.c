@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void plan_free(struct checkpoint_plan *p)
+void checkpoint_plan_destroy(struct checkpoint_plan *p)
 {
+	if (p == NULL)
+		return;
 	free(p->triggers);
 	free(p->waits);
 	free(p->attempts);
@@ -21,7 +23,6 @@ static struct checkpoint_plan *plan_new(const struct execution_graph *g)
 {
 	struct checkpoint_plan *p = heap_zeroed(1, sizeof(*p));
 
-	p->references = 1;
 	p->graph = g;
 	p->subtask_count = execution_graph_subtask_count(g);
 	p->vertex_count = execution_graph_vertex_count(g);
@@ -128,25 +129,11 @@ int checkpoint_plan_calculate(struct checkpoint_plan **out, const struct executi
 	int rc = sort_out(p, is_finished_enabled, culprit);
 
 	if (rc != 0) {
-		plan_free(p);
+		checkpoint_plan_destroy(p);
 		return rc;
 	}
 	find_finished_vertices(p);
 	find_triggers(p);
 	*out = p;
 	return 0;
-}
-
-void checkpoint_plan_retain(struct checkpoint_plan *p)
-{
-	p->references++;
-}
-
-void checkpoint_plan_release(struct checkpoint_plan *p)
-{
-	if (p == NULL)
-		return;
-	CHECK(p->references > 0);
-	if (--p->references == 0)
-		plan_free(p);
 }

@@ -5,7 +5,7 @@
  *
  * Place    control/coordinator, pure.
  * Thread   one owner.
- * Memory   counted references; all arrays in one object.
+ * Memory   one object and its arrays, the caller's.
  * Errors   -EAGAIN: not all required tasks are running.
  */
 
@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 struct checkpoint_plan {
-	uint32_t references;
 	const struct execution_graph *graph; /* borrowed */
 	uint32_t subtask_count, vertex_count;
 	uint32_t trigger_count, wait_count, finished_count;
@@ -32,5 +31,5 @@ struct checkpoint_plan {
  * there is a plan with nobody to wait for (PC-1). */
 int checkpoint_plan_calculate(struct checkpoint_plan **out, const struct execution_graph *g,
 		bool is_finished_enabled, uint32_t *culprit);
-void checkpoint_plan_retain(struct checkpoint_plan *p);
-void checkpoint_plan_release(struct checkpoint_plan *p);
+/* NULL is accepted. */
+void checkpoint_plan_destroy(struct checkpoint_plan *p);

@@ -14,7 +14,7 @@ static void leave_pipeline(struct checkpoint_coordinator *c)
 	struct triggering *t = &c->triggering;
 
 	queued_request_destroy(t->request);
-	checkpoint_plan_release(t->plan);
+	checkpoint_plan_destroy(t->plan);
 	pending_checkpoint_release(t->pending);
 	t->request = NULL;
 	t->plan = NULL;

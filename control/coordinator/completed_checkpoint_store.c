@@ -17,7 +17,7 @@ void completed_checkpoint_store_create(
 {
 	struct completed_checkpoint_store *s = heap_zeroed(1, sizeof(*s));
 
-	s->retained_count = retained_count > 0 ? retained_count : 1;
+	s->retained_count = retained_count;
 	*out = s;
 }
 

@@ -17,7 +17,7 @@
 
 struct completed_checkpoint_store;
 
-/* ST-1: `retained_count` 0 means 1. */
+/* ST-1: the newest one stays, whatever `retained_count`. */
 void completed_checkpoint_store_create(
 		struct completed_checkpoint_store **out, uint32_t retained_count);
 void completed_checkpoint_store_destroy(struct completed_checkpoint_store *s);

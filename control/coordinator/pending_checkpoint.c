@@ -23,7 +23,6 @@ struct pending_checkpoint {
 	struct pending_config config;
 	struct checkpoint_plan *plan;
 	char *location;
-	enum checkpoint_failure_reason failure;
 	uint32_t awaited_count, coordinators_out, hooks_out;
 	struct subtask_slot *subtasks;
 	bool *is_vertex_finished; /* before, or restored as finished */
@@ -78,7 +77,7 @@ void pending_checkpoint_release(struct pending_checkpoint *p)
 	free(p->is_vertex_finished);
 	free(p->coordinators);
 	free(p->hooks);
-	checkpoint_plan_release(p->plan);
+	checkpoint_plan_destroy(p->plan);
 	free(p->location);
 	free(p);
 }
@@ -234,16 +233,6 @@ bool pending_checkpoint_has_hook(const struct pending_checkpoint *p, uint32_t in
 	return index < p->config.hook_count && p->hooks[index].is_acknowledged;
 }
 
-bool pending_checkpoint_is_coordinators_done(const struct pending_checkpoint *p)
-{
-	return p->coordinators_out == 0;
-}
-
-bool pending_checkpoint_is_hooks_done(const struct pending_checkpoint *p)
-{
-	return p->hooks_out == 0;
-}
-
 bool pending_checkpoint_is_fully_acknowledged(const struct pending_checkpoint *p)
 {
 	return p->life == COLLECTING && p->awaited_count == 0 && p->coordinators_out == 0 &&
@@ -356,13 +345,6 @@ void pending_checkpoint_abort(struct pending_checkpoint *p,
 {
 	CHECK(p->life == COLLECTING);
 	CHECK(reason != REASON_SUBSUMED || pending_checkpoint_is_subsumable(p)); /* PC-6 */
-	p->failure = reason;
 	p->life = ABORTED;
 	collect_files(p, files);
-}
-
-enum checkpoint_failure_reason pending_checkpoint_failure(const struct pending_checkpoint *p)
-{
-	CHECK(p->life == ABORTED);
-	return p->failure;
 }

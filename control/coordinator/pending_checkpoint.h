@@ -84,8 +84,6 @@ uint32_t pending_checkpoint_awaited_count(const struct pending_checkpoint *p);
 /* The snapshot of that one is in, with state or without. */
 bool pending_checkpoint_has_coordinator(const struct pending_checkpoint *p, uint32_t index);
 bool pending_checkpoint_has_hook(const struct pending_checkpoint *p, uint32_t index);
-bool pending_checkpoint_is_coordinators_done(const struct pending_checkpoint *p);
-bool pending_checkpoint_is_hooks_done(const struct pending_checkpoint *p);
 bool pending_checkpoint_is_fully_acknowledged(const struct pending_checkpoint *p);
 bool pending_checkpoint_is_disposed(const struct pending_checkpoint *p);
 /* PC-6: not a savepoint. */
@@ -107,5 +105,3 @@ void pending_checkpoint_finalise(struct pending_checkpoint *p, int64_t wall_ms,
  * for a write of `_metadata` may be under way, until the last reference goes. */
 void pending_checkpoint_abort(struct pending_checkpoint *p,
 		enum checkpoint_failure_reason reason, struct file_list *files);
-/* Why it was aborted. */
-enum checkpoint_failure_reason pending_checkpoint_failure(const struct pending_checkpoint *p);

@@ -53,7 +53,7 @@ Test(checkpoint_plan, with_all_running_the_sources_are_triggered_and_all_are_wai
 	expect_list(p->waits, p->wait_count, "0 1 2 3 4 5 6 ");
 	cr_assert(eq(u32, p->finished_count, 0));
 	cr_assert(not(p->is_all_ended));
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 	execution_graph_destroy(g);
 }
 
@@ -72,7 +72,7 @@ Test(checkpoint_plan, each_state_but_running_and_finished_is_in_the_way)
 				"%s", execution_state_name(state));
 		if (!is_fine)
 			cr_expect(eq(u32, culprit, 5));
-		checkpoint_plan_release(p);
+		checkpoint_plan_destroy(p);
 		execution_graph_destroy(g);
 	}
 }
@@ -99,7 +99,7 @@ Test(checkpoint_plan, a_task_is_triggered_when_none_of_its_own_producers_runs)
 	expect_list(p->triggers, p->trigger_count, "1 2 ");
 	expect_list(p->waits, p->wait_count, "1 2 3 4 5 6 ");
 	cr_assert(not(p->is_vertex_finished[0]));
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 
 	execution_graph_set_state(g, 1, EXECUTION_FINISHED);
 	execution_graph_set_state(g, 2, EXECUTION_FINISHED);
@@ -107,7 +107,7 @@ Test(checkpoint_plan, a_task_is_triggered_when_none_of_its_own_producers_runs)
 	expect_list(p->triggers, p->trigger_count, "3 ");
 	cr_assert(p->is_vertex_finished[0]);
 	cr_assert(not(p->is_vertex_finished[1]));
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 
 	execution_graph_set_state(g, 3, EXECUTION_FINISHED);
 	execution_graph_set_state(g, 4, EXECUTION_FINISHED);
@@ -115,7 +115,7 @@ Test(checkpoint_plan, a_task_is_triggered_when_none_of_its_own_producers_runs)
 	expect_list(p->triggers, p->trigger_count, "5 6 ");
 	expect_list(p->waits, p->wait_count, "5 6 ");
 	cr_assert(eq(u32, p->finished_count, 5));
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 	execution_graph_destroy(g);
 }
 
@@ -140,7 +140,7 @@ Test(checkpoint_plan, a_running_task_behind_any_running_input_is_not_triggered)
 	execution_graph_set_state(g, 0, EXECUTION_FINISHED);
 	p = plan_of(g);
 	expect_list(p->triggers, p->trigger_count, "1 ");
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 	execution_graph_destroy(g);
 }
 
@@ -159,7 +159,7 @@ Test(checkpoint_plan, pointwise_edges_of_unequal_parallelism_spread_evenly)
 								    : EXECUTION_RUNNING);
 	p = plan_of(g);
 	expect_list(p->triggers, p->trigger_count, "1 5 ");
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 	execution_graph_destroy(g);
 
 	/* 2 to 4: b.2 and b.3 read a.1 */
@@ -169,7 +169,7 @@ Test(checkpoint_plan, pointwise_edges_of_unequal_parallelism_spread_evenly)
 				g, i, i == 1 ? EXECUTION_FINISHED : EXECUTION_RUNNING);
 	p = plan_of(g);
 	expect_list(p->triggers, p->trigger_count, "0 4 5 ");
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 	execution_graph_destroy(g);
 }
 
@@ -186,11 +186,11 @@ Test(checkpoint_plan, remembers_the_attempts_and_whether_all_input_had_ended)
 	p = plan_of(g);
 	cr_assert(not(p->is_all_ended));
 	cr_assert(id128_is_equal(p->attempts[4].id, second.id));
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 	execution_graph_set_state(g, 6, EXECUTION_FINISHED);
 	p = plan_of(g);
 	cr_assert(p->is_all_ended);
-	checkpoint_plan_release(p);
+	checkpoint_plan_destroy(p);
 	/* A new attempt has its input before it. */
 	execution_graph_set_attempt(g, 0, second);
 	cr_assert(not(execution_graph_is_ended(g)));
@@ -209,4 +209,21 @@ Test(execution_graph, refuses_what_is_not_a_graph)
 	cr_assert(eq(int, execution_graph_create(&g, empty, 1, NULL, 0), -EINVAL));
 	cr_assert(eq(int, execution_graph_create(&g, good, 2, &backwards, 1), -EINVAL));
 	cr_assert(eq(int, execution_graph_create(&g, good, 2, &beyond, 1), -EINVAL));
+}
+
+/* PL-4: the task's own producer counts, when one feeds several. */
+Test(checkpoint_plan, a_producer_of_several_pointwise_consumers_is_the_producer_of_each)
+{
+	const struct execution_vertex vertices[] = {{"src", 2, false}, {"map", 4, false}};
+	const struct execution_edge edge = {0, 1, EDGE_POINTWISE};
+	struct execution_graph *g;
+	struct checkpoint_plan *p;
+
+	cr_assert(eq(int, execution_graph_create(&g, vertices, 2, &edge, 1), 0));
+	for (uint32_t i = 0; i < 6; i++)
+		execution_graph_set_state(g, i, i == 0 ? EXECUTION_FINISHED : EXECUTION_RUNNING);
+	p = plan_of(g);
+	expect_list(p->triggers, p->trigger_count, "1 2 3 ");
+	checkpoint_plan_destroy(p);
+	execution_graph_destroy(g);
 }

@@ -29,7 +29,7 @@ static void rig_open(struct rig *r, uint32_t history_max)
 static void rig_close(struct rig *r)
 {
 	checkpoint_stats_destroy(r->s);
-	checkpoint_plan_release(r->plan);
+	checkpoint_plan_destroy(r->plan);
 	execution_graph_destroy(r->graph);
 }
 

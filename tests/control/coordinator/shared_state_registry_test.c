@@ -168,3 +168,26 @@ Test(shared_state_registry, thousands_of_files_are_found_again)
 	file_list_clear(&files);
 	shared_state_registry_destroy(r);
 }
+
+/* SR-2: when the backend asked for it, a file in use keeps all of the checkpoint that made it. */
+Test(shared_state_registry, files_may_keep_the_checkpoints_that_made_them)
+{
+	struct shared_list l = { 0 };
+	struct shared_state_registry *r;
+
+	shared_state_registry_create(&r);
+	shared_list_add(&l, "a", "file-a", true);
+	cr_assert(eq(int, shared_state_registry_register(r, &l, 1), 0));
+	shared_list_clear(&l);
+	shared_list_add(&l, "b", "file-b", true);
+	cr_assert(eq(int, shared_state_registry_register(r, &l, 2), 0));
+	cr_assert(eq(int, shared_state_registry_register(r, &l, 3), 0));
+	expect_unused(r, 2, "file-a 2 ");
+	cr_assert(eq(int, shared_state_registry_register(r, &l, 2), 0));
+	shared_list_clear(&l);
+	shared_list_add(&l, "c", "file-c", true);
+	cr_assert(eq(int, shared_state_registry_register(r, &l, 2), 0));
+	expect_unused(r, 2, "2 "); /* once, whatever the number of files */
+	shared_list_clear(&l);
+	shared_state_registry_destroy(r);
+}
