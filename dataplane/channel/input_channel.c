@@ -116,6 +116,8 @@ uint32_t input_channel_poll(struct input_channel *ch, uint32_t *events)
 	uint32_t count = take_bufs(ch);
 
 	*events += take_events(ch);
+	if ((ch->event_tail & EVENTS_MASK) == 0)
+		*events += take_events(ch); /* the rest, from the array's beginning on */
 	return count;
 }
 

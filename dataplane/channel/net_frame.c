@@ -71,13 +71,14 @@ void net_frame_begin(struct frame_out *f, const struct net_path *p,
 	put16(f, start->channel);
 }
 
-void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t offset, uint32_t bytes)
+void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t announcement,
+		uint32_t offset, uint32_t bytes)
 {
 	CHECK(offset + bytes <= b->size_bytes);
 	put32(f, (uint32_t)b->sequence);
 	put16(f, offset);
 	put16(f, b->size_bytes);
-	put32(f, b->announcement);
+	put32(f, announcement);
 	put16(f, b->first_record == BUF_NO_RECORD ? NO_RECORD : b->first_record);
 	put16(f, bytes);
 	put64(f, (uint64_t)b->watermark);
@@ -91,7 +92,7 @@ void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t offset, uin
 
 void net_frame_put_event(struct frame_out *f, const struct event *e)
 {
-	const uint8_t bytes[12] = {e->options.snapshot, e->options.alignment, e->kind,
+	const uint8_t bytes[4] = {e->options.snapshot, e->options.alignment, e->kind,
 			e->stop_mode};
 
 	put64(f, (uint64_t)e->checkpoint_id);
@@ -101,6 +102,7 @@ void net_frame_put_event(struct frame_out *f, const struct event *e)
 	put64(f, (uint64_t)e->watermark);
 	put32(f, e->announcement);
 	put(f, bytes, sizeof(bytes));
+	put64(f, e->boundary);
 }
 
 void net_frame_put_credits(struct frame_out *f, const struct net_credit *credits, uint32_t count)
@@ -200,7 +202,8 @@ static bool is_event(const struct event *e)
 	return e->kind >= EVENT_BARRIER && e->kind <= EVENT_END_OF_PARTITION &&
 			e->options.snapshot <= SNAPSHOT_SAVEPOINT_TERMINATE &&
 			e->options.alignment <= ALIGNMENT_FORCED_ALIGNED &&
-			e->stop_mode <= STOP_NO_DRAIN && e->announcement != 0;
+			e->stop_mode <= STOP_NO_DRAIN && e->announcement != 0 &&
+			e->boundary <= e->cut;
 }
 
 static int decode_event(struct net_frame *f, const uint8_t *bytes, uint32_t size)
@@ -218,6 +221,7 @@ static int decode_event(struct net_frame *f, const uint8_t *bytes, uint32_t size
 			.options.alignment = bytes[69],
 			.kind = bytes[70],
 			.stop_mode = bytes[71],
+			.boundary = get64(bytes + 72),
 	};
 	return is_event(&f->event) ? 0 : -EBADMSG;
 }

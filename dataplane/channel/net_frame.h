@@ -17,11 +17,11 @@
  *     22  channel, counted by its producer's side
  *
  * DATA is numbered: a piece of one buffer.     24  sequence, low half   28  offset   30  size of
- *     the buffer   32  last announcement before it   36  first record, 0xffff: none
+ *     the buffer   32  announcement it must wait for   36  first record, 0xffff: none
  *     38  bytes in here   40  watermark   48  the bytes
  * EVENT is numbered: one event of the control lane.   24  checkpoint id   32  time stamp
  *     40  aligned timeout   48  cut   56  watermark   64  announcement   68  snapshot kind
- *     69  alignment   70  event kind   71  stop mode   72  nothing, 8 bytes
+ *     69  alignment   70  event kind   71  stop mode   72  boundary
  * CREDIT is numbered: 24 count, 26 nothing, then rows of 16 bytes: channel, flags (1: all
  *     processed), the last announcement there is room for, buffers processed.
  * ACK is not numbered: 24 base, below which nothing is waited for, 28 count of words, 30 nothing,
@@ -96,8 +96,9 @@ uint32_t net_frame_payload_max(const struct net_path *p);
 
 void net_frame_begin(struct frame_out *f, const struct net_path *p,
 		const struct net_frame_start *start);
-/* Takes a reference to `b`. */
-void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t offset, uint32_t bytes);
+/* Takes a reference to `b`, which is to wait for that announcement. */
+void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t announcement,
+		uint32_t offset, uint32_t bytes);
 void net_frame_put_event(struct frame_out *f, const struct event *e);
 /* At most NET_FRAME_CREDITS_MAX. */
 void net_frame_put_credits(struct frame_out *f, const struct net_credit *credits, uint32_t count);

@@ -271,7 +271,9 @@ static void poll_close(struct net_link *l, uint64_t now_ns)
 		l->must_say_bye = true;
 		l->closed_ns = now_ns;
 	}
-	if (l->has_said_bye && now_ns - l->closed_ns > CLOSE_NS)
+	/* Who does not drain does not wait either: a word that is lost shows as silence. */
+	if (l->has_said_bye && !l->must_say_bye &&
+			(!l->must_drain || now_ns - l->closed_ns > CLOSE_NS))
 		l->state = NET_LINK_CLOSED;
 }
 
@@ -461,7 +463,7 @@ static void put_piece(struct net_link *l, struct frame_out *f, uint32_t channel,
 					.sequence = (uint32_t)piece->buf->sequence,
 					.piece = (uint16_t)piece->index},
 			now_ns);
-	net_frame_put_data(f, piece->buf, piece->offset, piece->bytes);
+	net_frame_put_data(f, piece->buf, piece->announcement, piece->offset, piece->bytes);
 	end_frame(l, f);
 }
 

@@ -37,6 +37,7 @@ static uint32_t collect_bufs(struct net_outlet *o)
 		CHECK(b->sequence == o->collected && pieces <= NET_PIECES_MAX);
 		*slot_of(o, o->collected) = (struct net_outlet_slot){
 				.buf = b,
+				.announcement = b->announcement,
 				.piece_count = pieces > 0 ? pieces : 1,
 		};
 		o->collected++;
@@ -44,7 +45,8 @@ static uint32_t collect_bufs(struct net_outlet *o)
 	return count;
 }
 
-static uint32_t collect_events(struct net_outlet *o)
+/* One run of the array; `*all`: the ring had no more. */
+static uint32_t collect_events(struct net_outlet *o, bool *all)
 {
 	uint32_t room = CHANNEL_CONTROL_MAX - (o->event_end - o->event_base);
 	uint32_t from = o->event_end & EVENTS_MASK;
@@ -60,6 +62,7 @@ static uint32_t collect_events(struct net_outlet *o)
 		o->events_acked &= ~bit;
 		o->events_lost &= ~bit;
 	}
+	*all = count < room;
 	return count;
 }
 
@@ -81,11 +84,35 @@ static void give_back(struct net_outlet *o)
 		ring_channel_grant(o->ring, o->base);
 }
 
+/* What may have been pushed behind an event that is in by now, and lies behind its boundary, waits
+ * for it.  The last CHANNEL_CONTROL_MAX events are still here, acknowledged or not. */
+static void order(struct net_outlet *o)
+{
+	for (uint64_t q = o->sendable; q < o->collected; q++) {
+		struct net_outlet_slot *s = slot_of(o, q);
+		uint32_t number = o->event_end - 1;
+
+		while (number != s->announcement && o->event_end - number < CHANNEL_CONTROL_MAX &&
+				o->events[number & EVENTS_MASK].boundary > q)
+			number--;
+		if (number != s->announcement && o->event_end - number < CHANNEL_CONTROL_MAX)
+			s->announcement = number;
+	}
+}
+
 uint32_t net_outlet_collect(struct net_outlet *o)
 {
-	uint32_t count = collect_bufs(o);
+	uint32_t count = collect_bufs(o), events;
+	bool has_all;
 
-	count += collect_events(o);
+	do {
+		events = collect_events(o, &has_all);
+		count += events;
+	} while (events > 0 && !has_all);
+	if (o->sendable != o->collected && has_all) {
+		order(o);
+		o->sendable = o->collected;
+	}
 	if (o->base < o->processed)
 		give_back(o);
 	return count;
@@ -99,6 +126,7 @@ static void fill_piece(const struct net_outlet *o, const struct net_outlet_slot 
 	uint32_t left = s->buf->size_bytes - index * o->payload_max;
 
 	piece->buf = s->buf;
+	piece->announcement = s->announcement;
 	piece->index = index;
 	piece->offset = index * o->payload_max;
 	piece->bytes = left < o->payload_max ? left : o->payload_max;
@@ -126,7 +154,7 @@ bool net_outlet_next_piece(struct net_outlet *o, struct net_piece *piece)
 {
 	if (o->lost_count > 0)
 		return next_lost_piece(o, piece);
-	if (o->sending == o->collected)
+	if (o->sending == o->sendable)
 		return false;
 
 	const struct net_outlet_slot *s = slot_of(o, o->sending);
@@ -253,5 +281,6 @@ void net_outlet_clear(struct net_outlet *o)
 	for (; o->base < o->collected; o->base++)
 		buf_release(slot_of(o, o->base)->buf);
 	o->processed = o->collected;
+	o->sendable = o->collected;
 	o->sending = o->collected;
 }

@@ -10,6 +10,11 @@
  * Errors   none: a credit that goes back is old and ignored.
  * Life     init, { collect, next_*, acked_*, lost_*, credit }*, clear.
  *
+ * A buffer names the last event made before it, but it may also lie behind the boundary of a later
+ * one, which overtakes it here and then must come first there too: the sender keeps what is between
+ * boundary and cut.  So no buffer leaves before every event pushed ahead of it is here; there is
+ * always room for those, since no more are under way in a channel than limits.h says.
+ *
  * A buffer leaves when all its pieces have arrived, the peer's consumer has processed it, and no
  * transport reads it any more: then the producer gets its credit back.
  */
@@ -21,6 +26,7 @@ enum { NET_PIECES_MAX = 128 };
 
 struct net_outlet_slot {
 	struct buf *buf;
+	uint32_t announcement; /* it must not be seen before that event is */
 	uint32_t piece_count, acked_count;
 	uint64_t acked[NET_PIECES_MAX / 64];
 	uint64_t lost[NET_PIECES_MAX / 64];
@@ -32,6 +38,7 @@ struct net_outlet {
 	uint64_t base;       /* buffers below it have been given back */
 	uint64_t processed;  /* by the peer's consumer */
 	uint64_t collected;  /* taken from the ring */
+	uint64_t sendable;   /* of those: all events pushed before them are known */
 	uint64_t sending;    /* the first buffer with pieces never sent */
 	uint32_t next_piece; /* of it */
 	uint32_t lost_count; /* pieces to send again */
@@ -46,7 +53,7 @@ struct net_outlet {
 
 struct net_piece {
 	struct buf *buf;
-	uint32_t offset, bytes, index;
+	uint32_t announcement, offset, bytes, index;
 };
 
 void net_outlet_init(struct net_outlet *o, struct ring_channel *ring, uint32_t payload_max);

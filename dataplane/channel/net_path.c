@@ -39,22 +39,23 @@ static bool parse_mac(const char *text, uint8_t mac[6])
 int net_address_parse(const char *text, struct net_address *a)
 {
 	char mac[32], ip[64];
-	uint32_t port, frame_bytes;
+	uint32_t port, frame_bytes, window;
 	int end = 0;
 
 	*a = (struct net_address){0};
-	if (sscanf(text, "%31s %63s %" SCNu32 " %" SCNu32 "%n", mac, ip, &port, &frame_bytes,
-			    &end) != 4 ||
+	if (sscanf(text, "%31s %63s %" SCNu32 " %" SCNu32 " %" SCNu32 "%n", mac, ip, &port,
+			    &frame_bytes, &window, &end) != 5 ||
 			text[end] != '\0' || !parse_mac(mac, a->mac))
 		return -EINVAL;
 	a->is_ipv6 = strchr(ip, ':') != NULL;
 	if (inet_pton(a->is_ipv6 ? AF_INET6 : AF_INET, ip, a->ip) != 1)
 		return -EINVAL;
 	if (port == 0 || port > UINT16_MAX || frame_bytes < FRAME_BYTES_MIN ||
-			frame_bytes > FRAME_BYTES_MAX)
+			frame_bytes > FRAME_BYTES_MAX || window == 0 || window > UINT16_MAX)
 		return -EINVAL;
 	a->udp_port = (uint16_t)port;
 	a->frame_bytes_max = (uint16_t)frame_bytes;
+	a->window_frames = (uint16_t)window;
 	return 0;
 }
 
@@ -64,8 +65,9 @@ void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_B
 	const uint8_t *m = a->mac;
 
 	CHECK(inet_ntop(a->is_ipv6 ? AF_INET6 : AF_INET, a->ip, ip, sizeof(ip)) != NULL);
-	snprintf(text, NET_ADDRESS_TEXT_BYTES, "%02x:%02x:%02x:%02x:%02x:%02x %s %u %u", m[0], m[1],
-			m[2], m[3], m[4], m[5], ip, a->udp_port, a->frame_bytes_max);
+	snprintf(text, NET_ADDRESS_TEXT_BYTES, "%02x:%02x:%02x:%02x:%02x:%02x %s %u %u %u", m[0],
+			m[1], m[2], m[3], m[4], m[5], ip, a->udp_port, a->frame_bytes_max,
+			a->window_frames);
 }
 
 /* ---- bytes ---- */

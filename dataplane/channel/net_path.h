@@ -31,6 +31,7 @@ struct net_address {
 	uint8_t ip[16];
 	uint16_t udp_port;
 	uint16_t frame_bytes_max; /* the largest it sends and takes, with the Ethernet header */
+	uint16_t window_frames;   /* that its queue takes before it looks */
 	bool is_ipv6;
 };
 
@@ -43,7 +44,7 @@ struct net_path {
 	bool is_ipv6, is_udp_offloaded;
 };
 
-/* "02:00:00:00:00:01 10.0.0.1 6125 1514", as print writes it.  -EINVAL. */
+/* "02:00:00:00:00:01 10.0.0.1 6125 1514 1024", as print writes it.  -EINVAL. */
 int net_address_parse(const char *text, struct net_address *a);
 void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_BYTES]);
 

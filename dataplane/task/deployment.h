@@ -11,6 +11,7 @@
 
 #include "dataplane/base/ids.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/channel/net_path.h"
 #include "dataplane/operator/operator.h"
 
 enum deployment_partition {
@@ -47,6 +48,17 @@ struct deployment_task {
 	bool is_finished; /* it had finished, and has no state (RE-10) */
 };
 
+/* Another TaskManager with subtasks of the region. */
+struct deployment_peer {
+	struct net_address address;
+	uint64_t token; /* of the link between it and this one, for these attempts */
+};
+
+/* A subtask that runs there. */
+struct deployment_remote {
+	uint32_t vertex, subtask_index, peer;
+};
+
 struct deployment {
 	struct job_id job;
 	const char *job_name;
@@ -67,5 +79,9 @@ struct deployment {
 	uint32_t vertex_count, edge_count, task_count;
 	const struct deployment_vertex *vertices;
 	const struct deployment_edge *edges;
-	const struct deployment_task *tasks; /* all subtasks of the region: edges end inside it */
+	const struct deployment_task *tasks; /* those of the region that run here */
+	uint32_t peer_count, remote_count;
+	const struct deployment_peer *peers;
+	const struct deployment_remote *remotes; /* the region's other subtasks: edges end inside
+						  * it */
 };

@@ -18,6 +18,7 @@ enum mail_kind {
 	MAIL_CONFIRM,
 	MAIL_ABORT,
 	MAIL_EVENT,
+	MAIL_FAIL, /* `data`: why, a text with its zero */
 	MAIL_CANCEL,
 };
 
@@ -27,6 +28,6 @@ struct mail {
 	struct checkpoint_request request; /* trigger */
 	int64_t checkpoint_id;             /* confirm, abort */
 	int64_t latest_completed_id;       /* abort */
-	uint32_t operator_index, bytes;    /* event */
+	uint32_t operator_index, bytes;    /* event; fail */
 	uint8_t data[];
 };

@@ -105,6 +105,8 @@ void stream_task_operator_event(struct stream_task *t, uint32_t operator_index, 
 		uint32_t bytes);
 /* The acknowledgement was sent. */
 void stream_task_release_state(struct stream_task *t);
+/* Makes the task fail once; later calls do nothing. */
+void stream_task_fail(struct stream_task *t, const char *text);
 /* TK-16. */
 void stream_task_cancel(struct stream_task *t);
 

@@ -60,8 +60,6 @@ struct stream_task {
 	struct stream_task_times times;
 };
 
-/* Makes the task fail once; later calls do nothing. */
-void stream_task_fail(struct stream_task *t, const char *text);
 
 /* True while records, events and timers may act: it is not in the middle of its last words. */
 bool stream_task_can_take(const struct stream_task *t);

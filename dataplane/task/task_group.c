@@ -451,6 +451,8 @@ int task_group_build(struct task_group *g, void *memory, char error[TASKMANAGER_
 	}
 	if (status == 0)
 		status = task_group_restore_in_flight(g, error);
+	if (status == 0)
+		status = task_group_build_links(g, error);
 	for (uint32_t i = 0; status == 0 && i < g->task_count; i++)
 		status = open_task(&g->tasks[i], error);
 	if (status != 0 && error[0] == '\0')
@@ -463,6 +465,7 @@ int task_group_build(struct task_group *g, void *memory, char error[TASKMANAGER_
 
 void task_group_attach(struct task_group *g)
 {
+	task_group_start_links(g);
 	for (uint32_t i = 0; i < g->task_count; i++) {
 		struct task *t = &g->tasks[i];
 		struct mail *m = calloc(1, sizeof(*m));
@@ -505,7 +508,7 @@ uint64_t task_group_buffer_count(const struct task_group *g)
 	return g->buffer_count;
 }
 
-bool task_group_is_over(const struct task_group *g)
+bool task_group_is_over(struct task_group *g)
 {
 	for (uint32_t i = 0; i < g->task_count; i++) {
 		const struct task *t = &g->tasks[i];
@@ -514,7 +517,7 @@ bool task_group_is_over(const struct task_group *g)
 				!atomic_load_explicit(&t->is_detached, memory_order_acquire))
 			return false;
 	}
-	return true;
+	return task_group_end_links(g);
 }
 
 static void destroy_task(struct task *t)
@@ -539,6 +542,7 @@ void task_group_destroy(struct task_group *g)
 	for (uint32_t i = 0; i < g->task_count; i++)
 		destroy_task(&g->tasks[i]);
 	task_group_destroy_in_flight(g);
+	task_group_destroy_links(g);
 	task_group_destroy_channels(g);
 	free(g->plans);
 	free(g->tails);

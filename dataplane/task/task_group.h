@@ -17,6 +17,7 @@
 
 struct buf_pool;
 struct clock;
+struct link_port;
 struct task_group;
 
 /* What a deployment will take. */
@@ -31,6 +32,7 @@ struct task_group_config {
 	uint32_t worker_count;
 	struct buf_pool *pool;
 	struct clock *clock;
+	struct link_port *port; /* NULL: none */
 };
 
 /* Declares all operators and adds up.  -EINVAL, -ENOMEM. */
@@ -52,8 +54,12 @@ int task_group_locate_savepoint(struct task_group *g, int64_t savepoint_id, cons
 void *task_group_memory(const struct task_group *g, uint64_t *bytes);
 uint64_t task_group_buffer_count(const struct task_group *g);
 
-/* True when every worker has let go of every task and every report has been seen. */
-bool task_group_is_over(const struct task_group *g);
+/* True when every worker has let go of every task and of every link, and every report has been
+ * seen. */
+bool task_group_is_over(struct task_group *g);
+
+/* Why tasks of it cannot go on, once for each link that fails; else NULL. */
+const char *task_group_take_link_failure(struct task_group *g);
 
 /* Closes operators, frees all.  Not while a worker has a task of it.  NULL is accepted. */
 void task_group_destroy(struct task_group *g);

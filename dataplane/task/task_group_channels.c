@@ -19,45 +19,60 @@ static struct channel_config channel_config_of(const struct deployment *d)
 	};
 }
 
-/* Forward: only subtask i to subtask i. */
+/* Forward: only subtask i to subtask i.  A channel between two others is not ours. */
 static bool is_joined(const struct edge_channels *e, uint32_t producer, uint32_t consumer)
 {
-	return e->is_here[producer] &&
-			(e->partition != PARTITION_FORWARD || producer == consumer);
+	int32_t from = e->producer_places[producer], to = e->consumer_places[consumer];
+
+	return (e->partition != PARTITION_FORWARD || producer == consumer) &&
+			(from == PLACE_HERE || to == PLACE_HERE) && from != PLACE_NOWHERE &&
+			to != PLACE_NOWHERE;
 }
 
-static bool has_task(const struct deployment *d, uint32_t vertex, uint32_t subtask_index)
+/* Where the subtasks of a vertex run; NULL: no memory. */
+static int32_t *find_places(const struct deployment *d, uint32_t vertex)
 {
-	for (uint32_t i = 0; i < d->task_count; i++)
-		if (d->tasks[i].vertex == vertex && d->tasks[i].subtask_index == subtask_index)
-			return true;
-	return false;
-}
+	uint32_t count = d->vertices[vertex].parallelism;
+	int32_t *places = calloc(count, sizeof(places[0]));
 
-/* Other regions' tasks are not here; who is must have all its neighbours.  Returns the number of
- * channels; -EINVAL. */
-static int64_t find_tasks(const struct deployment *d, struct edge_channels *e)
-{
-	bool is_forward = e->partition == PARTITION_FORWARD;
-	uint32_t producers = 0, consumers = 0;
-
-	for (uint32_t i = 0; i < e->producer_count; i++) {
-		e->is_here[i] = has_task(d, e->from, i);
-		producers += e->is_here[i];
+	if (places == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < count; i++)
+		places[i] = PLACE_NOWHERE;
+	for (uint32_t i = 0; i < d->task_count; i++) {
+		if (d->tasks[i].vertex == vertex)
+			places[d->tasks[i].subtask_index] = PLACE_HERE;
 	}
-	for (uint32_t i = 0; i < e->consumer_count; i++) {
-		bool is_here = has_task(d, e->to, i);
+	for (uint32_t i = 0; i < d->remote_count; i++) {
+		if (d->remotes[i].vertex == vertex)
+			places[d->remotes[i].subtask_index] = (int32_t)d->remotes[i].peer;
+	}
+	return places;
+}
 
-		if (is_forward && is_here != e->is_here[i])
+/* The buffers at our ends of the edge's channels.  Other regions' tasks are nowhere; who is here
+ * must have all its neighbours: -EINVAL. */
+static int64_t count_buffers(const struct deployment *d, const struct edge_channels *e)
+{
+	struct channel_config channel = channel_config_of(d);
+	uint32_t all = e->producer_count * e->consumer_count;
+	int64_t count = 0;
+
+	for (uint32_t k = 0; k < all; k++) {
+		uint32_t producer = k / e->consumer_count, consumer = k % e->consumer_count;
+		int32_t from = e->producer_places[producer], to = e->consumer_places[consumer];
+
+		if (e->partition == PARTITION_FORWARD && producer != consumer)
+			continue;
+		if ((from == PLACE_NOWHERE && to == PLACE_HERE) ||
+				(from == PLACE_HERE && to == PLACE_NOWHERE))
 			return -EINVAL;
-		consumers += is_here;
+		if (from == PLACE_HERE)
+			count += channel_buffers_max(&channel);
+		else if (is_joined(e, producer, consumer))
+			count += channel.credit_count;
 	}
-	if (is_forward)
-		return producers;
-	if ((producers == 0 && consumers == 0) ||
-			(producers == e->producer_count && consumers == e->consumer_count))
-		return (int64_t)producers * consumers;
-	return -EINVAL;
+	return count;
 }
 
 static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGER_ERROR_BYTES])
@@ -66,7 +81,6 @@ static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGE
 	const struct deployment_edge *edge = &d->edges[index];
 	const struct deployment_vertex *from = &d->vertices[edge->from];
 	const struct deployment_vertex *to = &d->vertices[edge->to];
-	struct channel_config channel = channel_config_of(d);
 	struct edge_channels *e = &g->edges[index];
 
 	*e = (struct edge_channels){
@@ -89,17 +103,18 @@ static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGE
 		return -EINVAL;
 	}
 	e->at = calloc((size_t)e->producer_count * e->consumer_count, sizeof(e->at[0]));
-	e->is_here = calloc(e->producer_count, sizeof(e->is_here[0]));
-	if (e->at == NULL || e->is_here == NULL)
+	e->producer_places = find_places(d, edge->from);
+	e->consumer_places = find_places(d, edge->to);
+	if (e->at == NULL || e->producer_places == NULL || e->consumer_places == NULL)
 		return -ENOMEM;
-	int64_t count = find_tasks(d, e);
+	int64_t count = count_buffers(d, e);
 	if (count < 0) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"edge %s -> %s: the deployment has tasks at one end only",
 				from->uid, to->uid);
 		return (int)count;
 	}
-	g->buffer_count += (uint64_t)count * channel_buffers_max(&channel);
+	g->buffer_count += (uint64_t)count;
 	return 0;
 }
 
@@ -274,7 +289,8 @@ void task_group_destroy_channels(struct task_group *g)
 				k++)
 			ring_channel_destroy(e->at[k]);
 		free(e->at);
-		free(e->is_here);
+		free(e->producer_places);
+		free(e->consumer_places);
 	}
 	free(g->edges);
 }

@@ -11,17 +11,22 @@
 #include "dataplane/task/task_group.h"
 #include "dataplane/wire/buf.h"
 
+struct remote_link;
+
 struct task_plan {
 	uint64_t chain_bytes, writer_bytes, files_bytes;
 };
+
+/* Where a subtask runs: here, with a peer (0 or more), or in another region. */
+enum { PLACE_HERE = -1, PLACE_NOWHERE = -2 };
 
 /* The channels of one edge: producer x consumers + consumer; forward edges have one each. */
 struct edge_channels {
 	uint32_t from, to;
 	enum deployment_partition partition;
 	uint32_t producer_count, consumer_count;
-	bool *is_here;            /* by producer: the deployment has its tasks */
-	struct ring_channel **at; /* NULL where a forward edge has none */
+	int32_t *producer_places, *consumer_places; /* PLACE_* or a peer's index */
+	struct ring_channel **at; /* NULL where there is none, or none of ours */
 };
 
 struct task_group {
@@ -38,6 +43,8 @@ struct task_group {
 	uint32_t share_count;
 	struct channel_state_share *shares;
 	char (*vertex_uids)[UID_BYTES_MAX];
+	uint32_t link_count;
+	struct remote_link **links; /* one for each peer */
 	uint32_t task_count;
 	struct task tasks[];
 };
@@ -55,3 +62,13 @@ int task_group_build_gates(
 		struct task_group *g, struct task *t, char error[TASKMANAGER_ERROR_BYTES]);
 /* After the gates. */
 void task_group_destroy_channels(struct task_group *g);
+
+/* ---- task_group_links.c ---- */
+
+/* One for each peer, not started. */
+int task_group_build_links(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);
+void task_group_start_links(struct task_group *g);
+/* Says so to links when the tasks are over; true when no worker has them any more. */
+bool task_group_end_links(struct task_group *g);
+/* Before the channels. */
+void task_group_destroy_links(struct task_group *g);

@@ -13,6 +13,7 @@
 #include "dataplane/base/clock.h"
 #include "dataplane/channel/input_gate.h"
 #include "dataplane/channel/output_gate.h"
+#include "dataplane/task/link_port.h"
 #include "dataplane/task/task_group.h"
 #include "dataplane/task/worker.h"
 #include "dataplane/wire/buf.h"
@@ -30,6 +31,7 @@ struct taskmanager {
 	int report_fd;
 	bool is_started;
 	struct worker *workers[WORKERS_COUNT_MAX];
+	struct link_port *port; /* to other TaskManagers, on the first worker; or NULL */
 	uint32_t next_worker; /* whose reports are read next */
 	uint32_t group_count;
 	struct task_group *groups[GROUPS_COUNT_MAX];
@@ -37,6 +39,21 @@ struct taskmanager {
 };
 
 /* ---- life ---- */
+
+static int create_port(struct taskmanager *tm)
+{
+	const struct taskmanager_config *c = &tm->config;
+	struct link_port_config port = {
+		.transport = c->transport,
+		.local = c->link_address,
+		.gateway = c->link_gateway,
+		.connect_timeout_ns = c->link_connect_timeout_ns,
+		.peer_timeout_ns = c->link_peer_timeout_ns,
+		.news_fd = tm->report_fd,
+	};
+
+	return c->transport == NULL ? 0 : link_port_create(&tm->port, &port);
+}
 
 int taskmanager_create(struct taskmanager **out, const struct taskmanager_config *config,
 		char error[TASKMANAGER_ERROR_BYTES])
@@ -48,7 +65,7 @@ int taskmanager_create(struct taskmanager **out, const struct taskmanager_config
 	CHECK(config->worker_count >= 1 && config->worker_count <= WORKERS_COUNT_MAX);
 	tm->config = *config;
 	tm->report_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	int status = tm->report_fd < 0 ? -errno : 0;
+	int status = tm->report_fd < 0 ? -errno : create_port(tm);
 	for (uint32_t i = 0; status == 0 && i < config->worker_count; i++) {
 		struct worker_config worker = {
 			.index = i,
@@ -58,6 +75,7 @@ int taskmanager_create(struct taskmanager **out, const struct taskmanager_config
 			.worker_count = config->worker_count,
 			.clock = config->clock,
 			.report_fd = tm->report_fd,
+			.port = i == 0 ? tm->port : NULL,
 		};
 
 		status = worker_create(&tm->workers[i], &worker, error);
@@ -151,6 +169,7 @@ void taskmanager_destroy(struct taskmanager *tm)
 	}
 	for (uint32_t i = 0; i < tm->config.worker_count; i++)
 		worker_destroy(tm->workers[i]);
+	link_port_destroy(tm->port);
 	if (tm->report_fd >= 0)
 		close(tm->report_fd);
 	free(tm);
@@ -228,6 +247,7 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 		.worker_count = tm->config.worker_count,
 		.pool = tm->config.pool,
 		.clock = tm->config.clock,
+		.port = tm->port,
 	};
 	struct task_group_need need;
 	struct task_group *group;
@@ -252,6 +272,7 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 	}
 	tm->groups[tm->group_count++] = group;
 	task_group_attach(group);
+	worker_wake_mt(tm->workers[0]);
 	error[0] = '\0';
 	return 0;
 }
@@ -424,8 +445,27 @@ static const struct report *next_local_report(struct taskmanager *tm)
 	return &r->report;
 }
 
+/* Tasks cannot go on without a link that is lost: those of the group that have not ended fail. */
+static void fail_unlinked(struct taskmanager *tm)
+{
+	for (uint32_t i = 0; i < tm->group_count; i++) {
+		struct task_group *g = tm->groups[i];
+		const char *text = task_group_take_link_failure(g);
+		struct mail mail = {.kind = MAIL_FAIL};
+
+		if (text == NULL)
+			continue;
+		mail.bytes = (uint32_t)strlen(text) + 1;
+		for (uint32_t k = 0; k < task_group_task_count(g); k++)
+			(void)post(task_group_task(g, k), &mail, text);
+	}
+}
+
 const struct report *taskmanager_next_report(struct taskmanager *tm)
 {
+	if (tm->port != NULL)
+		fail_unlinked(tm);
+
 	const struct report *report = next_local_report(tm);
 
 	for (uint32_t i = 0; report == NULL && i < tm->config.worker_count; i++) {

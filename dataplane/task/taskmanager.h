@@ -19,6 +19,7 @@
 
 struct buf_pool;
 struct clock;
+struct transport;
 struct taskmanager;
 
 enum { TASKMANAGER_ERROR_BYTES = 512 };
@@ -33,6 +34,10 @@ struct taskmanager_config {
 	size_t state_bytes;
 	const char *storage;           /* "auto", "io_uring", "threads" */
 	struct clock *clock;           /* borrowed */
+	struct transport *transport;   /* to other TaskManagers, borrowed; NULL: none */
+	struct net_address link_address; /* with a transport: ours */
+	const uint8_t *link_gateway;   /* MAC of the next hop, NULL: the peers are next */
+	uint64_t link_connect_timeout_ns, link_peer_timeout_ns;
 };
 
 int taskmanager_create(struct taskmanager **out, const struct taskmanager_config *config,

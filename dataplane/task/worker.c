@@ -17,6 +17,7 @@
 #include "dataplane/checkpoint/store.h"
 #include "dataplane/checkpoint/store_select.h"
 #include "dataplane/checkpoint/store_share.h"
+#include "dataplane/task/link_port.h"
 #include "dataplane/task/task.h"
 #include "dataplane/wire/buf.h"
 
@@ -294,7 +295,7 @@ void worker_adopt(struct worker *w, struct task *t)
 /* ---- mail ---- */
 
 /* Whoever gives it something to do, after that. */
-static void wake(struct worker *w)
+void worker_wake_mt(struct worker *w)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_exchange(&w->is_parked, false))
@@ -307,7 +308,7 @@ bool worker_post(struct worker *w, struct mail *m)
 	if (!pointer_queue_push(w->mail, m))
 		return false;
 	m->task->mail_count++;
-	wake(w);
+	worker_wake_mt(w);
 	return true;
 }
 
@@ -348,6 +349,9 @@ static void carry_out(struct worker *w, const struct mail *m, uint64_t now_ns)
 		break;
 	case MAIL_EVENT:
 		stream_task_operator_event(s, m->operator_index, m->data, m->bytes);
+		break;
+	case MAIL_FAIL:
+		stream_task_fail(s, (const char *)m->data);
 		break;
 	case MAIL_CANCEL:
 		stream_task_cancel(s);
@@ -397,6 +401,8 @@ uint32_t worker_turn(struct worker *w)
 	uint32_t work = take_mail(w, now_ns);
 
 	take_back_reports(w);
+	if (w->config.port != NULL)
+		work += link_port_turn(w->config.port, now_ns);
 	work += run_tasks(w, now_ns);
 	work += store_share_poll(w->share);
 	if (work > 0)
@@ -428,6 +434,13 @@ static void park(struct worker *w)
 	atomic_store(&w->is_parked, false);
 }
 
+/* Has tasks, or links of tasks elsewhere on this TaskManager. */
+static bool is_needed(const struct worker *w)
+{
+	return w->task_count > 0 ||
+			(w->config.port != NULL && link_port_has_links(w->config.port));
+}
+
 /* First the core is offered to whoever else waits for it, such as a thread that reads ahead for a
  * source; then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX. */
 static void back_off(struct worker *w)
@@ -436,7 +449,7 @@ static void back_off(struct worker *w)
 		rte_pause();
 		return;
 	}
-	if (w->task_count == 0 && w->turn_ns - w->idle_since_ns >= IDLE_SPIN_NS) {
+	if (!is_needed(w) && w->turn_ns - w->idle_since_ns >= IDLE_SPIN_NS) {
 		park(w);
 		return;
 	}
@@ -454,7 +467,7 @@ int worker_run(void *worker)
 {
 	struct worker *w = worker;
 
-	while (!atomic_load_explicit(&w->must_stop, memory_order_relaxed) || w->task_count > 0) {
+	while (!atomic_load_explicit(&w->must_stop, memory_order_relaxed) || is_needed(w)) {
 		if (worker_turn(w) == 0)
 			back_off(w);
 	}
@@ -465,7 +478,7 @@ int worker_run(void *worker)
 void worker_request_stop_mt(struct worker *w)
 {
 	atomic_store(&w->must_stop, true);
-	wake(w);
+	worker_wake_mt(w);
 }
 
 bool worker_has_stopped_mt(const struct worker *w)

@@ -17,6 +17,7 @@
 
 struct buf_pool;
 struct clock;
+struct link_port;
 struct store_share;
 struct worker;
 
@@ -28,6 +29,7 @@ struct worker_config {
 	uint32_t worker_count;       /* of this process */
 	struct clock *clock;
 	int report_fd;       /* an eventfd, written when a report is posted */
+	struct link_port *port; /* this worker passes its frames; NULL: none */
 };
 
 int worker_create(struct worker **out, const struct worker_config *config,
@@ -39,7 +41,7 @@ int worker_run(void *worker);
 void worker_request_stop_mt(struct worker *w);
 bool worker_has_stopped_mt(const struct worker *w);
 
-/* One round: take mail, run tasks, serve the disk.  Returns how much was done. */
+/* One round: take mail, pass frames, run tasks, serve the disk.  Returns how much was done. */
 uint32_t worker_turn(struct worker *w);
 
 /* Which store it uses, and why; one line. */
@@ -48,6 +50,9 @@ struct store_share *worker_store_share(struct worker *w);
 
 /* Makes the words of `t` reports of this worker; before it is attached. */
 void worker_adopt(struct worker *w, struct task *t);
+
+/* There is something new for it that is not mail. */
+void worker_wake_mt(struct worker *w);
 
 /* The worker owns `m` until it comes back by itself; false: its mailbox is full. */
 bool worker_post(struct worker *w, struct mail *m);

@@ -19,10 +19,10 @@ static struct net_address address(const char *text)
 
 static struct net_path path(bool is_ipv6)
 {
-	struct net_address a = address(is_ipv6 ? "02:00:00:00:00:01 fd00::1 6125 1514"
-					       : "02:00:00:00:00:01 10.0.0.1 6125 1514");
-	struct net_address b = address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014"
-					       : "02:00:00:00:00:02 10.0.0.2 7000 9014");
+	struct net_address a = address(is_ipv6 ? "02:00:00:00:00:01 fd00::1 6125 1514 512"
+					       : "02:00:00:00:00:01 10.0.0.1 6125 1514 512");
+	struct net_address b = address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014 512"
+					       : "02:00:00:00:00:02 10.0.0.2 7000 9014 512");
 	struct net_path p;
 
 	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
@@ -32,8 +32,8 @@ static struct net_path path(bool is_ipv6)
 
 static struct net_address remote(bool is_ipv6)
 {
-	return address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014"
-			       : "02:00:00:00:00:02 10.0.0.2 7000 9014");
+	return address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014 512"
+			       : "02:00:00:00:00:02 10.0.0.2 7000 9014 512");
 }
 
 /* The frame as one piece of memory. */
@@ -87,7 +87,7 @@ static void check_data(bool is_ipv6)
 	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
 	struct buf *b = filled(pool, 3000);
 	start(&out, &p, NET_FRAME_DATA);
-	net_frame_put_data(&out, b, 1400, 1001);
+	net_frame_put_data(&out, b, 9, 1400, 1001);
 	net_frame_end(&out, &p);
 	cr_assert_eq(decode(bytes, flatten(&out, bytes), is_ipv6, &in), 0);
 	cr_assert_eq(in.token, 0x1122334455667788);
@@ -119,7 +119,8 @@ Test(net_frame, carries_an_event_as_it_is)
 	struct frame_out out;
 	struct net_frame in;
 	uint8_t bytes[FRAME_BYTES_MAX];
-	struct event e = {.checkpoint_id = 5, .timestamp_ms = 1700000000000, .cut = 1ull << 40,
+	struct event e = {.checkpoint_id = 5, .timestamp_ms = 1700000000000,
+			.cut = 1ull << 40, .boundary = 7,
 			.watermark = INT64_MIN, .announcement = 12, .kind = EVENT_END_OF_DATA,
 			.stop_mode = STOP_NO_DRAIN,
 			.options = {.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
@@ -133,6 +134,7 @@ Test(net_frame, carries_an_event_as_it_is)
 	cr_assert_eq(in.event.checkpoint_id, e.checkpoint_id);
 	cr_assert_eq(in.event.timestamp_ms, e.timestamp_ms);
 	cr_assert_eq(in.event.cut, e.cut);
+	cr_assert_eq(in.event.boundary, e.boundary);
 	cr_assert_eq(in.event.watermark, e.watermark);
 	cr_assert_eq(in.event.announcement, e.announcement);
 	cr_assert_eq(in.event.kind, e.kind);
@@ -227,7 +229,7 @@ Test(net_frame, gives_ipv6_the_udp_checksum_it_must_have)
 	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
 	struct buf *b = filled(pool, 999);
 	start(&out, &p, NET_FRAME_DATA);
-	net_frame_put_data(&out, b, 0, 999);
+	net_frame_put_data(&out, b, 9, 0, 999);
 	net_frame_end(&out, &p);
 	uint32_t size = flatten(&out, bytes);
 	uint32_t sum = ones_sum(17 + size - 54, bytes + 22, 32);
@@ -239,15 +241,15 @@ Test(net_frame, gives_ipv6_the_udp_checksum_it_must_have)
 
 Test(net_path, prints_an_address_as_it_reads_it)
 {
-	const char *good[] = {"02:aa:00:00:00:01 10.1.2.3 6125 1514",
-			"02:aa:00:00:00:01 fd00::12 1 9218"};
-	const char *bad[] = {"", "02:aa:00:00:00:01 10.1.2.3 6125", "x 10.1.2.3 6125 1514",
-			"02:aa:00:00:00:01 10.1.2.300 6125 1514",
-			"02:aa:00:00:00:01 10.1.2.3 0 1514",
-			"02:aa:00:00:00:01 10.1.2.3 70000 1514",
-			"02:aa:00:00:00:01 10.1.2.3 6125 575",
-			"02:aa:00:00:00:01 10.1.2.3 6125 9219",
-			"02:aa:00:00:00:01 10.1.2.3 6125 1514 x"};
+	const char *good[] = {"02:aa:00:00:00:01 10.1.2.3 6125 1514 512",
+			"02:aa:00:00:00:01 fd00::12 1 9218 512"};
+	const char *bad[] = {"", "02:aa:00:00:00:01 10.1.2.3 6125", "x 10.1.2.3 6125 1514 512",
+			"02:aa:00:00:00:01 10.1.2.300 6125 1514 512",
+			"02:aa:00:00:00:01 10.1.2.3 0 1514 512",
+			"02:aa:00:00:00:01 10.1.2.3 70000 1514 512",
+			"02:aa:00:00:00:01 10.1.2.3 6125 575 512",
+			"02:aa:00:00:00:01 10.1.2.3 6125 9219 512",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 x"};
 	char text[NET_ADDRESS_TEXT_BYTES];
 	struct net_address a;
 

@@ -1,0 +1,237 @@
+#include "dataplane/task/link_port.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dataplane/base/check.h"
+#include "dataplane/channel/net_sent.h"
+#include "dataplane/channel/pointer_queue.h"
+
+enum { OPENED_COUNT_MAX = NET_ENDPOINT_LINKS_MAX, FAILURE_BYTES = NET_LINK_TEXT_BYTES + 64 };
+
+enum close_wish { CLOSE_NOT, CLOSE_DRAINED, CLOSE_NOW };
+
+struct remote_link {
+	struct net_link *link;
+	struct link_port *port;
+	char peer[NET_ADDRESS_TEXT_BYTES];
+	/* the control thread writes */
+	_Atomic uint8_t wish; /* enum close_wish */
+	bool is_started;
+	bool was_told;        /* its failure */
+	/* the worker writes */
+	_Atomic bool is_gone;
+	_Atomic bool has_failed; /* `failure` is written */
+	char failure[FAILURE_BYTES];
+};
+
+struct link_port {
+	struct link_port_config config;
+	uint8_t gateway[6];
+	struct net_endpoint *endpoint;
+	struct pointer_queue *opened; /* control -> worker */
+	/* the worker's */
+	uint32_t link_count;
+	struct remote_link *links[NET_ENDPOINT_LINKS_MAX];
+	_Atomic uint32_t open_count; /* started and not yet gone */
+};
+
+/* ---- life ---- */
+
+int link_port_create(struct link_port **out, const struct link_port_config *config)
+{
+	struct link_port *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return -ENOMEM;
+	p->config = *config;
+	if (config->gateway != NULL) {
+		memcpy(p->gateway, config->gateway, sizeof(p->gateway));
+		p->config.gateway = p->gateway;
+	}
+	p->opened = pointer_queue_create(OPENED_COUNT_MAX);
+	if (p->opened == NULL ||
+			net_endpoint_create(&p->endpoint, config->transport, &config->local) != 0) {
+		link_port_destroy(p);
+		return -ENOMEM;
+	}
+	*out = p;
+	return 0;
+}
+
+void link_port_destroy(struct link_port *p)
+{
+	if (p == NULL)
+		return;
+	CHECK(p->link_count == 0 && atomic_load(&p->open_count) == 0);
+	net_endpoint_destroy(p->endpoint);
+	if (p->opened != NULL)
+		pointer_queue_destroy(p->opened);
+	free(p);
+}
+
+const struct net_address *link_port_address(const struct link_port *p)
+{
+	return &p->config.local;
+}
+
+/* ---- control thread ---- */
+
+/* A burst as large as the peer's queue must not meet another link's. */
+static uint32_t window_of(const struct net_address *peer)
+{
+	uint32_t window = peer->window_frames / 4 * 3;
+
+	if (window < NET_WINDOW_MIN)
+		return NET_WINDOW_MIN;
+	return window < NET_WINDOW_MAX ? window : NET_WINDOW_MAX;
+}
+
+static int create_link(struct link_port *p, struct remote_link *l,
+		const struct remote_link_config *config)
+{
+	struct net_link_config link = {
+			.token = config->token,
+			.pool = config->pool,
+			.out = config->out,
+			.out_count = config->out_count,
+			.in = config->in,
+			.in_count = config->in_count,
+			.window_frames = window_of(&config->peer),
+			.connect_timeout_ns = p->config.connect_timeout_ns,
+			.peer_timeout_ns = p->config.peer_timeout_ns,
+	};
+	int rc = net_path_init(&link.path, &p->config.local, &config->peer, p->config.gateway);
+
+	link.path.is_udp_offloaded = p->config.transport->can_udp_checksum;
+	return rc != 0 ? rc : net_link_create(&l->link, &link);
+}
+
+int link_port_create_link(struct link_port *p, struct remote_link **out,
+		const struct remote_link_config *config)
+{
+	struct remote_link *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return -ENOMEM;
+	l->port = p;
+	net_address_print(&config->peer, l->peer);
+	int rc = atomic_load(&p->open_count) == NET_ENDPOINT_LINKS_MAX
+			? -ENOSPC
+			: create_link(p, l, config);
+	if (rc != 0) {
+		free(l);
+		return rc;
+	}
+	*out = l;
+	return 0;
+}
+
+void remote_link_start(struct remote_link *l)
+{
+	l->is_started = true;
+	atomic_fetch_add(&l->port->open_count, 1);
+	CHECK(pointer_queue_push(l->port->opened, l));
+}
+
+void remote_link_close(struct remote_link *l, bool must_drain)
+{
+	uint8_t none = CLOSE_NOT;
+
+	atomic_compare_exchange_strong(&l->wish, &none, must_drain ? CLOSE_DRAINED : CLOSE_NOW);
+}
+
+bool remote_link_is_gone(const struct remote_link *l)
+{
+	return !l->is_started || atomic_load_explicit(&l->is_gone, memory_order_acquire);
+}
+
+const char *remote_link_take_failure(struct remote_link *l)
+{
+	if (l->was_told || !atomic_load_explicit(&l->has_failed, memory_order_acquire))
+		return NULL;
+	l->was_told = true;
+	return l->failure;
+}
+
+void remote_link_forget(struct remote_link *l)
+{
+	if (l == NULL)
+		return;
+	net_link_destroy(l->link);
+	free(l);
+}
+
+struct link_port_numbers link_port_numbers(const struct link_port *p)
+{
+	return (struct link_port_numbers){
+			.endpoint = *net_endpoint_counters(p->endpoint),
+			.link_count = atomic_load(&p->open_count),
+	};
+}
+
+/* ---- worker ---- */
+
+static void take_up(struct link_port *p)
+{
+	struct remote_link *l;
+
+	while (p->link_count < NET_ENDPOINT_LINKS_MAX &&
+			(l = pointer_queue_pop(p->opened)) != NULL) {
+		CHECK(net_endpoint_attach(p->endpoint, l->link) == 0);
+		p->links[p->link_count++] = l;
+	}
+}
+
+/* LOST or BROKEN: its tasks cannot go on. */
+static void tell_failure(struct link_port *p, struct remote_link *l)
+{
+	uint64_t one = 1;
+
+	if (atomic_load_explicit(&l->has_failed, memory_order_relaxed))
+		return;
+	snprintf(l->failure, sizeof(l->failure), "the link to %.80s is %s: %s", l->peer,
+			net_link_state_name(net_link_state(l->link)), net_link_text(l->link));
+	atomic_store_explicit(&l->has_failed, true, memory_order_release);
+	ssize_t written = write(p->config.news_fd, &one, sizeof(one));
+	(void)written; /* a counter at its limit is readable all the same */
+}
+
+/* True: it is over, and somebody has asked for that. */
+static bool look_after(struct link_port *p, struct remote_link *l, uint64_t now_ns)
+{
+	uint8_t wish = atomic_load_explicit(&l->wish, memory_order_acquire);
+
+	if (wish != CLOSE_NOT)
+		net_link_close(l->link, wish == CLOSE_DRAINED, now_ns);
+	if (!net_link_is_over(l->link))
+		return false;
+	if (net_link_state(l->link) != NET_LINK_CLOSED)
+		tell_failure(p, l);
+	return wish != CLOSE_NOT;
+}
+
+uint32_t link_port_turn(struct link_port *p, uint64_t now_ns)
+{
+	take_up(p);
+	for (uint32_t i = 0; i < p->link_count; i++) {
+		struct remote_link *l = p->links[i];
+
+		if (!look_after(p, l, now_ns))
+			continue;
+		net_endpoint_detach(p->endpoint, l->link);
+		p->links[i--] = p->links[--p->link_count];
+		atomic_fetch_sub(&p->open_count, 1);
+		atomic_store_explicit(&l->is_gone, true, memory_order_release);
+	}
+	return net_endpoint_turn(p->endpoint, now_ns);
+}
+
+bool link_port_has_links(const struct link_port *p)
+{
+	return atomic_load_explicit(&p->open_count, memory_order_relaxed) > 0;
+}
