@@ -44,7 +44,7 @@ struct channel_state_subtask {
 struct channel_state_executor_config {
 	struct store *store;        /* borrowed; nobody else reaps it */
 	const char *checkpoint_dir; /* borrowed; holds chk-<id>/ */
-	struct attempt_id attempt;  /* of its first subtask; names its files */
+	struct attempt_id attempt;  /* of its first subtask, after which its files are named */
 	uint32_t subtask_count;
 	uint32_t channel_count;     /* inputs and outputs of all its subtasks */
 	uint32_t buf_count;         /* buffers that all of them may hold in flight */

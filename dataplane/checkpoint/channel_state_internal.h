@@ -12,7 +12,7 @@ enum {
 	CHANNEL_STATE_FILES_MAX = 3,   /* one under way, the others not yet cleaned up */
 	CHANNEL_STATE_WRITES_MAX = 32, /* with the disk at a time */
 	CHANNEL_STATE_PATH_BYTES = 1024,
-	CHANNEL_STATE_NAME_BYTES = 48,
+	CHANNEL_STATE_NAME_BYTES = 128,
 	CHUNK_NONE = UINT32_MAX,
 };
 

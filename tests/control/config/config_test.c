@@ -161,8 +161,8 @@ Test(config, what_this_version_cannot_do_is_refused_only_when_asked_for)
 			"host.yaml:1:31: execution.checkpointing.mode: \"AT_LEAST_ONCE\" is not "
 			"supported "
 			"yet; expected \"EXACTLY_ONCE\"");
-	expect_refused("execution.checkpointing.unaligned.enabled: true\n",
-			"host.yaml:1:44: execution.checkpointing.unaligned.enabled: \"true\" is "
+	expect_refused("execution.checkpointing.unaligned.forced: true\n",
+			"host.yaml:1:43: execution.checkpointing.unaligned.forced: \"true\" is "
 			"not "
 			"supported yet; expected \"false\"");
 	expect_refused("weir.nic.ports: [0000:01:00.0, net_tap0]\n",

@@ -33,7 +33,7 @@ static bool write_checkpoint(enum store_kind kind)
 		return false;
 	make_test_directory(directory);
 	snprintf(chk, sizeof(chk), "%s/chk-5", directory);
-	snprintf(path, sizeof(path), "%s/channels-abcd000000000000", chk);
+	snprintf(path, sizeof(path), "%s/channels-map-3-abcd0000", chk);
 	cr_assert_eq(mkdir(chk, 0755), 0);
 	channel_world_init(&w, store, directory);
 	w.is_real = true;
@@ -115,7 +115,7 @@ Test(channel_state_reader, names_any_damage, .timeout = 60)
 	for (uint64_t at = 0; at < channel_state_section_bytes(BUFS); at++)
 		cr_assert_eq(verify_with(fd, handle->offset + at, text), -EBADMSG);
 	cr_assert_eq(verify_with(fd, 4096, text), -EBADMSG);
-	cr_assert_not_null(strstr(text, "channels-abcd000000000000: offset 4096"), "%s", text);
+	cr_assert_not_null(strstr(text, "channels-map-3-abcd0000: offset 4096"), "%s", text);
 	cr_assert_not_null(strstr(text, "in flight"), "%s", text);
 	cr_assert_eq(channel_state_verify(chk, handle, &owner, text), 0, "%s", text);
 	cr_assert_eq(ftruncate(fd, (off_t)handle->offset + 10), 0);

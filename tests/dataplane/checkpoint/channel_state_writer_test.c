@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define FILE_5 "/c/chk-5/channels-abcd000000000000"
+#define FILE_5 "/c/chk-5/channels-map-3-abcd0000"
 
 static struct channel_world w;
 
@@ -91,7 +91,7 @@ Test(channel_state_writer, keeps_what_was_handed_in_for_each_channel_in_order)
 	add_input(1, 5, 0, 1, 4);
 	channel_world_finish_all(&w, 5);
 	const struct channel_state_result *r = result(0, 5);
-	cr_assert_str_eq(r->file, "channels-abcd000000000000");
+	cr_assert_str_eq(r->file, "channels-map-3-abcd0000");
 	cr_assert_eq(r->handle_count, 2);
 	cr_assert_eq(r->bytes, 100 + 8192 + 5000);
 	cr_assert_eq(r->buf_count, 3);
@@ -286,7 +286,7 @@ Test(channel_state_writer, gives_all_buffers_back_whichever_request_fails)
 		if (has_failed) {
 			cr_assert_eq(reason, DECLINE_ASYNC_EXCEPTION);
 			cr_assert_not_null(strstr(text, "No space left on device"), "%s", text);
-			cr_assert_not_null(strstr(text, "channels-abcd"), "%s", text);
+			cr_assert_not_null(strstr(text, "channels-map-3-abcd"), "%s", text);
 		}
 		for (uint32_t i = 0; i < 2; i++) {
 			channel_world_finish(&w, i, id);
