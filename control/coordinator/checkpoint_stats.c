@@ -3,8 +3,12 @@
 #include "control/coordinator/heap.h"
 #include "dataplane/base/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Heartbeats come far more often, and a turn is far shorter. */
+enum { SILENT_MS = 1000, STUCK_MS = 200 };
 
 struct checkpoint_stats {
 	const struct execution_graph *graph;
@@ -15,6 +19,7 @@ struct checkpoint_stats {
 	struct checkpoint_counts counts;
 	struct restored_stats restored;
 	struct histogram summaries[SUMMARIES_COUNT];
+	struct subtask_progress *progress; /* of each subtask */
 };
 
 const char *checkpoint_phase_name(enum checkpoint_phase phase)
@@ -44,6 +49,7 @@ void checkpoint_stats_create(struct checkpoint_stats **out, const struct executi
 
 	s->graph = graph;
 	s->history_max = history_max;
+	s->progress = heap_zeroed(execution_graph_subtask_count(graph), sizeof(*s->progress));
 	*out = s;
 }
 
@@ -68,6 +74,7 @@ void checkpoint_stats_destroy(struct checkpoint_stats *s)
 	record_release(s->latest_failed);
 	free(s->records);
 	free(s->restored.location);
+	free(s->progress);
 	free(s);
 }
 
@@ -274,16 +281,24 @@ void checkpoint_stats_on_completed(
 	trim(s);
 }
 
-/* Whom a checkpoint that waits for tasks is waiting for: the first of them. */
-static uint32_t find_awaited(const struct checkpoint_record *r)
+static bool is_awaited(const struct checkpoint_record *r, uint32_t subtask)
 {
-	if (r->phase != PHASE_TASKS)
-		return UINT32_MAX;
-	for (uint32_t i = 0; i < r->subtask_count; i++) {
-		if (r->subtasks[i].ack_ms < 0 || r->subtasks[i].is_aborted)
+	return r->subtasks[subtask].ack_ms < 0 || r->subtasks[subtask].is_aborted;
+}
+
+/* Whom a checkpoint that waits for tasks is waiting for: one that does not come back from a call,
+ * for others may wait for its worker; else the first, for those behind it wait for its barrier. */
+static uint32_t find_awaited(const struct checkpoint_stats *s, const struct checkpoint_record *r)
+{
+	uint32_t first = UINT32_MAX;
+
+	for (uint32_t i = r->subtask_count; r->phase == PHASE_TASKS && i > 0; i--)
+		if (is_awaited(r, i - 1))
+			first = i - 1;
+	for (uint32_t i = 0; first != UINT32_MAX && i < r->subtask_count; i++)
+		if (is_awaited(r, i) && s->progress[i].stuck_ms >= STUCK_MS)
 			return i;
-	}
-	return UINT32_MAX;
+	return first;
 }
 
 /* "waiting for tasks (1 of 3 subtasks acknowledged)". */
@@ -293,46 +308,95 @@ static char *print_phase(const struct checkpoint_record *r)
 			r->acknowledged_count, r->planned_count);
 }
 
+/* ---- what a subtask is at ---- */
+
+void checkpoint_stats_on_progress(
+		struct checkpoint_stats *s, uint32_t subtask, const struct subtask_progress *p)
+{
+	CHECK(subtask < execution_graph_subtask_count(s->graph));
+	s->progress[subtask] = *p;
+}
+
+void checkpoint_stats_print_progress(const struct checkpoint_stats *s, uint32_t subtask,
+		int64_t wall_ms, char text[PROGRESS_TEXT_BYTES])
+{
+	static const char *const steps[] = {
+			[SUBTASK_NOTHING] = "no barrier has come",
+			[SUBTASK_ALIGNING] = "aligning",
+			[SUBTASK_SNAPSHOT] = "taking its snapshot",
+			[SUBTASK_WRITING] = "writing its state",
+	};
+	const struct subtask_progress *p = &s->progress[subtask];
+	int64_t silent_ms = wall_ms - p->heard_ms;
+
+	if (p->heard_ms == 0)
+		snprintf(text, PROGRESS_TEXT_BYTES, "it has said nothing yet");
+	else if (silent_ms >= SILENT_MS)
+		snprintf(text, PROGRESS_TEXT_BYTES, "not heard for %lld ms", (long long)silent_ms);
+	else if (p->stuck_ms >= STUCK_MS)
+		snprintf(text, PROGRESS_TEXT_BYTES, "stuck in one call for %lld ms",
+				(long long)(p->stuck_ms + silent_ms));
+	else if (p->step == SUBTASK_NOTHING)
+		snprintf(text, PROGRESS_TEXT_BYTES, "%s", steps[p->step]);
+	else
+		snprintf(text, PROGRESS_TEXT_BYTES, "%s for %lld ms", steps[p->step],
+				(long long)(p->step_ms + silent_ms));
+}
+
+/* "metering (1/2) has not acknowledged (writing its state for 580 ms)"; to be freed. */
+static char *print_awaited(const struct checkpoint_stats *s, uint32_t subtask, int64_t wall_ms)
+{
+	char name[SUBTASK_TEXT_BYTES], progress[PROGRESS_TEXT_BYTES];
+
+	if (subtask == UINT32_MAX)
+		return heap_text("");
+	execution_graph_print_subtask(s->graph, subtask, name);
+	checkpoint_stats_print_progress(s, subtask, wall_ms, progress);
+	return heap_print("%s has not acknowledged (%s)", name, progress);
+}
+
+/* The same of one that refused. */
+static char *print_culprit(const struct checkpoint_stats *s, uint32_t subtask)
+{
+	char name[SUBTASK_TEXT_BYTES];
+
+	execution_graph_print_subtask(s->graph, subtask, name);
+	return heap_print("%s refused", name);
+}
+
 /* Names subtask, phase and elapsed time. */
 static void explain(const struct checkpoint_stats *s, struct checkpoint_record *r,
 		const struct checkpoint_blame *blame)
 {
 	bool has_culprit = blame->subtask < r->subtask_count;
-	char subtask[SUBTASK_TEXT_BYTES] = "", *phase = print_phase(r);
-	const char *verb = "";
 
-	r->failure_subtask = has_culprit ? blame->subtask : find_awaited(r);
-	if (r->failure_subtask != UINT32_MAX) {
-		execution_graph_print_subtask(s->graph, r->failure_subtask, subtask);
-		verb = has_culprit ? " refused: " : " has not acknowledged: ";
-	}
+	r->failure_subtask = has_culprit ? blame->subtask : find_awaited(s, r);
+	char *phase = print_phase(r);
+	char *who = has_culprit ? print_culprit(s, blame->subtask)
+				: print_awaited(s, r->failure_subtask, r->end_ms);
 	r->failure_message = heap_print("checkpoint %lld failed after %lld ms, %s: %s%s%s, %s%s%s",
-			(long long)r->id, (long long)(r->end_ms - r->trigger_ms), phase, subtask,
-			verb, checkpoint_failure_reason_name(blame->reason),
+			(long long)r->id, (long long)(r->end_ms - r->trigger_ms), phase, who,
+			who[0] != 0 ? ": " : "", checkpoint_failure_reason_name(blame->reason),
 			checkpoint_failure_reason_text(blame->reason),
 			blame->text != NULL ? ": " : "", blame->text != NULL ? blame->text : "");
 	free(phase);
+	free(who);
 }
 
 char *checkpoint_stats_explain_pending(const struct checkpoint_stats *s, int64_t wall_ms)
 {
 	const struct checkpoint_record *r = NULL;
-	char subtask[SUBTASK_TEXT_BYTES] = "";
 
 	for (uint32_t i = 0; i < s->record_count && r == NULL; i++)
 		r = s->records[i]->status == CHECKPOINT_IN_PROGRESS ? s->records[i] : NULL;
 	if (r == NULL)
 		return NULL;
-	uint32_t awaited = find_awaited(r);
-	char *phase = print_phase(r);
-
-	if (awaited != UINT32_MAX)
-		execution_graph_print_subtask(s->graph, awaited, subtask);
-	char *text = heap_print("checkpoint %lld is in progress for %lld ms, %s%s%s%s",
+	char *phase = print_phase(r), *who = print_awaited(s, find_awaited(s, r), wall_ms);
+	char *text = heap_print("checkpoint %lld is in progress for %lld ms, %s%s%s",
 			(long long)r->id, (long long)(wall_ms - r->trigger_ms), phase,
-			awaited != UINT32_MAX ? ": " : "", subtask,
-			awaited != UINT32_MAX ? " has not acknowledged" : "");
+			who[0] != 0 ? ": " : "", who);
 	free(phase);
+	free(who);
 	return text;
 }
 

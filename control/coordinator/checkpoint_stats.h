@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { PROGRESS_TEXT_BYTES = 128 };
+
 enum checkpoint_status { CHECKPOINT_IN_PROGRESS, CHECKPOINT_COMPLETED, CHECKPOINT_FAILED };
 
 /* Where a checkpoint is on its way; a failed one keeps the last. */
@@ -120,6 +122,21 @@ void checkpoint_stats_on_phase(
 		struct checkpoint_stats *s, int64_t id, enum checkpoint_phase phase);
 void checkpoint_stats_on_acknowledge(
 		struct checkpoint_stats *s, const struct acknowledgement *a, int64_t wall_ms);
+/* What subtasks say they are at, between trigger and acknowledgement. */
+enum subtask_step { SUBTASK_NOTHING, SUBTASK_ALIGNING, SUBTASK_SNAPSHOT, SUBTASK_WRITING };
+
+struct subtask_progress {
+	enum subtask_step step;
+	int64_t step_ms;  /* for so long, when it said so */
+	int64_t stuck_ms; /* a call of its operators had not ended for so long */
+	int64_t heard_ms; /* wall clock; 0: never */
+};
+
+void checkpoint_stats_on_progress(
+		struct checkpoint_stats *s, uint32_t subtask, const struct subtask_progress *p);
+/* "writing its state for 580 ms": what is known of a subtask that is waited for. */
+void checkpoint_stats_print_progress(const struct checkpoint_stats *s, uint32_t subtask,
+		int64_t wall_ms, char text[PROGRESS_TEXT_BYTES]);
 /* Of one that failed, or of a subtask that did not finish (2.2, AK-6). */
 void checkpoint_stats_on_incomplete(
 		struct checkpoint_stats *s, const struct acknowledgement *a, int64_t wall_ms);

@@ -429,6 +429,19 @@ static uint64_t *counter_of(
 	return NULL;
 }
 
+static void take_progress(struct job_master *jm, uint32_t subtask, const Weir__TaskNumbers *n)
+{
+	bool is_known = n->checkpoint_step <= SUBTASK_WRITING;
+
+	checkpoint_stats_on_progress(checkpoint_coordinator_stats(jm->checkpoints), subtask,
+			&(struct subtask_progress){
+					.step = is_known ? (enum subtask_step)n->checkpoint_step
+							 : SUBTASK_NOTHING,
+					.step_ms = (int64_t)(n->checkpoint_step_ns / 1000000),
+					.stuck_ms = (int64_t)(n->stuck_ns / 1000000),
+					.heard_ms = clock_wall_ms()});
+}
+
 void job_take_numbers(struct job_master *jm, const Weir__TaskNumbers *n)
 {
 	struct execution *e =
@@ -439,6 +452,7 @@ void job_take_numbers(struct job_master *jm, const Weir__TaskNumbers *n)
 	execution_take_numbers(e, &(struct execution_numbers){n->records_in, n->records_out,
 			n->bytes_in, n->bytes_out, n->buffers_in, n->buffers_out, n->busy_ns,
 			n->idle_ns, n->backpressured_ns, n->watermark, n->read_at_ns});
+	take_progress(jm, e->subtask, n);
 	for (size_t i = 0; i < n->n_counters; i++) {
 		const Weir__OperatorCounter *c = n->counters[i];
 		uint64_t *at = counter_of(jm, e->subtask, c->uid, c->name);

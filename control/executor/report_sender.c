@@ -177,6 +177,9 @@ static void fill_numbers(struct report_sender *s, Weir__TaskNumbers *m,
 	m->backpressured_ns = n->backpressured_ns;
 	m->watermark = n->watermark;
 	m->read_at_ns = clock_monotonic_ns();
+	m->checkpoint_step = n->step;
+	m->checkpoint_step_ns = n->step_ns;
+	m->stuck_ns = n->stuck_ns;
 	counters->count = 0;
 	taskmanager_visit_counters(s->taskmanager, n->attempt, add_counter, counters);
 	m->n_counters = counters->count;

@@ -3,6 +3,7 @@
 #include "control/config/job_file.h"
 #include "control/coordinator/checkpoint_stats.h"
 #include "control/rest/rest_internal.h"
+#include "dataplane/base/clock.h"
 
 enum { NS_IN_MS = 1000000 };
 
@@ -149,7 +150,18 @@ static json_t *completed(
 			m->is_unaligned, "aborted", s->is_aborted, "status", "completed");
 }
 
-static json_t *subtask(const struct checkpoint_record *r, uint32_t first, uint32_t index)
+/* Of one that is waited for: what it is at. */
+static void add_progress(json_t *json, struct job_master *jm, uint32_t subtask)
+{
+	char text[PROGRESS_TEXT_BYTES];
+
+	checkpoint_stats_print_progress(
+			job_master_checkpoints(jm), subtask, clock_wall_ms(), text);
+	json_object_set_new(json, "phase", rest_text(text));
+}
+
+static json_t *subtask(struct job_master *jm, const struct checkpoint_record *r, uint32_t first,
+		uint32_t index)
 {
 	const struct subtask_stats *s =
 			first + index < r->subtask_count ? &r->subtasks[first + index] : NULL;
@@ -162,6 +174,8 @@ static json_t *subtask(const struct checkpoint_record *r, uint32_t first, uint32
 		json = completed(r, s, index);
 	if (s != NULL)
 		add_own(json, s);
+	if (s != NULL && s->ack_ms < 0 && r->status == CHECKPOINT_IN_PROGRESS)
+		add_progress(json, jm, first + index);
 	return json;
 }
 
@@ -173,7 +187,7 @@ void rest_get_checkpoint_subtasks(struct rest_call *call)
 	json_t *subtasks = json_array();
 
 	for (uint32_t i = 0; i < sum.total; i++)
-		json_array_append_new(subtasks, subtask(call->checkpoint, first, i));
+		json_array_append_new(subtasks, subtask(call->job, call->checkpoint, first, i));
 	json_object_set_new(json, "summary", summary(&sum));
 	json_object_set_new(json, "subtasks", subtasks);
 	rest_answer(call, 200, json);

@@ -23,6 +23,14 @@ enum decline_reason {
 	DECLINE_OTHER,
 };
 
+/* What a task is at, for people who wait for its acknowledgement. */
+enum checkpoint_step {
+	CHECKPOINT_STEP_NONE,     /* nothing: no barrier has come, or it has answered */
+	CHECKPOINT_STEP_ALIGNING, /* some barriers have come */
+	CHECKPOINT_STEP_SNAPSHOT, /* the synchronous part */
+	CHECKPOINT_STEP_WRITING,  /* the asynchronous part */
+};
+
 /* Semantics 2.2. */
 struct checkpoint_metrics {
 	int64_t alignment_duration_ns;

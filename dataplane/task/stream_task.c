@@ -377,6 +377,16 @@ static uint32_t take(struct stream_task *t)
 	return t->config.input_count > 0 ? stream_task_take_input(t) : stream_task_poll_source(t);
 }
 
+/* Of two checkpoints the one that is further counts: it came first. */
+static enum checkpoint_step step_of(const struct stream_task *t)
+{
+	if (!subtask_checkpoint_coordinator_is_idle(t->checkpoints))
+		return CHECKPOINT_STEP_WRITING;
+	if (t->handler != NULL && barrier_handler_pending_count(t->handler) > 0)
+		return CHECKPOINT_STEP_ALIGNING;
+	return CHECKPOINT_STEP_NONE;
+}
+
 /* What every turn does behind the taking of input. */
 static uint32_t end_turn(struct stream_task *t, uint32_t work)
 {
@@ -387,6 +397,7 @@ static uint32_t end_turn(struct stream_task *t, uint32_t work)
 	if (failure != NULL)
 		stream_task_fail(t, failure);
 	account(t, work);
+	stream_task_enter_step(t, step_of(t));
 	return work;
 }
 
@@ -430,6 +441,22 @@ bool stream_task_is_failure_final(const struct stream_task *t)
 uint64_t stream_task_not_before(const struct stream_task *t)
 {
 	return t->not_before_ns;
+}
+
+void stream_task_enter_step(struct stream_task *t, enum checkpoint_step step)
+{
+	if (t->progress.step == step)
+		return;
+	__atomic_store_n(&t->progress.since_ns, t->now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->progress.step, step, __ATOMIC_RELAXED);
+}
+
+struct stream_task_progress stream_task_progress(const struct stream_task *t)
+{
+	return (struct stream_task_progress){
+		.step = __atomic_load_n(&t->progress.step, __ATOMIC_RELAXED),
+		.since_ns = __atomic_load_n(&t->progress.since_ns, __ATOMIC_RELAXED),
+	};
 }
 
 struct stream_task_times stream_task_times(const struct stream_task *t)

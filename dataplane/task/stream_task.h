@@ -127,6 +127,14 @@ struct stream_task_times {
 /* Any thread; each value whole. */
 struct stream_task_times stream_task_times(const struct stream_task *t);
 
+struct stream_task_progress {
+	enum checkpoint_step step;
+	uint64_t since_ns; /* monotonic: when it came there */
+};
+
+/* Any thread; each value whole. */
+struct stream_task_progress stream_task_progress(const struct stream_task *t);
+
 /* For scenario scripts: what the barrier handler knows (NULL for a source), and how the checkpoint
  * performed last was performed. */
 struct barrier_handler *stream_task_barrier_handler(struct stream_task *t);

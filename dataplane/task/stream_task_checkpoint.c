@@ -74,6 +74,7 @@ static void perform_checkpoint(struct stream_task *t, const struct event *barrie
 		return;
 	if (t->phase >= PHASE_AWAIT_FINAL && t->final_minimum_id == 0)
 		t->final_minimum_id = id;
+	stream_task_enter_step(t, CHECKPOINT_STEP_SNAPSHOT);
 	(void)subtask_checkpoint_coordinator_checkpoint_state(t->checkpoints, barrier, arrival);
 	const char *failure = chain_failure(t->config.chain);
 	if (failure != NULL)

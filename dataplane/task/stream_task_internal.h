@@ -58,8 +58,10 @@ struct stream_task {
 
 	uint64_t turn_ns; /* start of the previous turn */
 	struct stream_task_times times;
+	struct stream_task_progress progress;
 };
 
+void stream_task_enter_step(struct stream_task *t, enum checkpoint_step step);
 
 /* True while records, events and timers may act: it is not in the middle of its last words. */
 bool stream_task_can_take(const struct stream_task *t);

@@ -490,8 +490,14 @@ void taskmanager_release_report(struct taskmanager *tm, const struct report *rep
 
 /* ---- numbers ---- */
 
-static struct task_numbers numbers_of(const struct task *t)
+static uint64_t age_of(uint64_t then_ns, uint64_t now_ns)
 {
+	return then_ns != 0 && now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+static struct task_numbers numbers_of(const struct task *t, uint64_t now_ns)
+{
+	struct stream_task_progress progress = stream_task_progress(t->stream);
 	struct stream_task_times times = stream_task_times(t->stream);
 	struct task_numbers n = {
 		.attempt = t->attempt,
@@ -499,6 +505,9 @@ static struct task_numbers numbers_of(const struct task *t)
 		.idle_ns = times.idle_ns,
 		.backpressured_ns = times.backpressured_ns,
 		.watermark = chain_current_watermark(t->chain),
+		.step = progress.step,
+		.step_ns = age_of(progress.since_ns, now_ns),
+		.stuck_ns = age_of(worker_in_call_since_mt(t->worker, t), now_ns),
 	};
 
 	for (uint32_t i = 0; i < t->input_count; i++) {
@@ -520,13 +529,14 @@ static struct task_numbers numbers_of(const struct task *t)
 
 uint32_t taskmanager_numbers(struct taskmanager *tm, struct task_numbers *out, uint32_t count_max)
 {
+	uint64_t now_ns = tm->config.clock->now_ns(tm->config.clock);
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < tm->group_count; i++) {
 		struct task_group *g = tm->groups[i];
 
 		for (uint32_t k = 0; k < task_group_task_count(g) && count < count_max; k++)
-			out[count++] = numbers_of(task_group_task(g, k));
+			out[count++] = numbers_of(task_group_task(g, k), now_ns);
 	}
 	return count;
 }

@@ -100,6 +100,9 @@ struct task_numbers {
 	uint64_t records_in, records_out, bytes_in, bytes_out, buffers_in, buffers_out;
 	uint64_t busy_ns, idle_ns, backpressured_ns;
 	int64_t watermark;
+	enum checkpoint_step step; /* what it is at with a checkpoint */
+	uint64_t step_ns;          /* for so long */
+	uint64_t stuck_ns;         /* its worker has been in this turn of it for so long; or 0 */
 };
 
 /* Fills up to `count_max` rows, one a task; returns how many.  Values are read while workers

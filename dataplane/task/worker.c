@@ -49,6 +49,7 @@ struct worker {
 	uint32_t task_count;
 	struct task *tasks[TASKS_PER_WORKER_MAX];
 	uint64_t turn_ns;       /* when the last turn began */
+	const struct task *in_call; /* whose turn or mail it is; NULL: nobody's */
 	uint64_t idle_since_ns; /* 0: busy */
 	long sleep_ns;          /* of the last sleep */
 	atomic_bool must_stop, has_stopped;
@@ -359,6 +360,12 @@ static void carry_out(struct worker *w, const struct mail *m, uint64_t now_ns)
 	}
 }
 
+/* For those who wonder where the worker is. */
+static void enter_call(struct worker *w, const struct task *t)
+{
+	__atomic_store_n(&w->in_call, t, __ATOMIC_RELAXED);
+}
+
 static uint32_t take_mail(struct worker *w, uint64_t now_ns)
 {
 	uint32_t count = 0;
@@ -368,6 +375,7 @@ static uint32_t take_mail(struct worker *w, uint64_t now_ns)
 
 		if (m == NULL)
 			break;
+		enter_call(w, m->task);
 		/* Mail for a task that has ended meanwhile is dropped (12.3). */
 		if (!atomic_load_explicit(&m->task->is_detached, memory_order_relaxed))
 			carry_out(w, m, now_ns);
@@ -386,6 +394,7 @@ static uint32_t run_tasks(struct worker *w, uint64_t now_ns)
 	for (uint32_t i = 0; i < w->task_count; i++) {
 		struct task *t = w->tasks[i];
 
+		enter_call(w, t);
 		work += stream_task_turn(t->stream, now_ns);
 		if (!stream_task_is_ended(t->stream))
 			continue;
@@ -404,13 +413,21 @@ uint32_t worker_turn(struct worker *w)
 	if (w->config.port != NULL)
 		work += link_port_turn(w->config.port, now_ns);
 	work += run_tasks(w, now_ns);
+	enter_call(w, NULL);
 	work += store_share_poll(w->share);
 	if (work > 0)
 		w->idle_since_ns = 0;
 	else if (w->idle_since_ns == 0)
 		w->idle_since_ns = now_ns;
-	w->turn_ns = now_ns;
+	__atomic_store_n(&w->turn_ns, now_ns, __ATOMIC_RELAXED);
 	return work;
+}
+
+uint64_t worker_in_call_since_mt(const struct worker *w, const struct task *t)
+{
+	if (__atomic_load_n(&w->in_call, __ATOMIC_RELAXED) != t)
+		return 0;
+	return __atomic_load_n(&w->turn_ns, __ATOMIC_RELAXED);
 }
 
 /* Without a task only mail makes work.  A TaskManager that stands by must cost nothing: one that

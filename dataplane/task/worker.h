@@ -44,6 +44,10 @@ bool worker_has_stopped_mt(const struct worker *w);
 /* One round: take mail, pass frames, run tasks, serve the disk.  Returns how much was done. */
 uint32_t worker_turn(struct worker *w);
 
+/* When it is the turn of `t` now: the start of the last turn that has ended, long ago for one that
+ * does not come back from an operator's call; else 0.  Any thread. */
+uint64_t worker_in_call_since_mt(const struct worker *w, const struct task *t);
+
 /* Which store it uses, and why; one line. */
 const char *worker_storage(const struct worker *w);
 struct store_share *worker_store_share(struct worker *w);

@@ -11,7 +11,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Whom it waited for, in which phase, for how long.
 FAILURE = re.compile(r"checkpoint (?P<id>\d+) failed after (?P<ms>\d+) ms, (?P<phase>[^(]+) "
                      r"\(\d+ of \d+ subtasks acknowledged\): (?P<rest>.*)")
-SUBTASK = re.compile(r"^(?P<subtask>\S+ \(\d+/\d+\)) (has not acknowledged|refused): ")
+SUBTASK = re.compile(r"^(?P<subtask>\S+ \(\d+/\d+\)) "
+                     r"(has not acknowledged \((?P<at>[^)]*)\)|refused): ")
 
 
 def compile_shared(w, source, target, *more):
@@ -42,3 +43,9 @@ def subtask_of(failure):
     if not found:
         raise Failed(f"the line names no subtask: {failure.group(0)}")
     return found["subtask"]
+
+
+def step_of(failure):
+    """What the subtask that was waited for said it was at."""
+    found = SUBTASK.match(failure["rest"])
+    return found["at"] if found else None

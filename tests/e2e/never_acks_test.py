@@ -1,9 +1,10 @@
 """A task that never acknowledges: the first line names it, the phase and the time; all comes."""
 
 import os
+import re
 
 from captures import flows_capture
-from faults import compile_shared, first_failure, subtask_of
+from faults import compile_shared, first_failure, step_of, subtask_of
 from harness import expect, expect_equal, expect_same_lines
 from processes import free_port
 
@@ -58,3 +59,18 @@ def test(w):
                "with a completed checkpoint it is content")
     run.summary()
     expect_same_lines(w.lines("out"), w.lines("calm"), "output")
+    blocked(w)
+
+
+def blocked(w):
+    """The same by an operator that does not come back from its call."""
+    job = w.write("blocked.yaml", JOB.replace("type: stalling", "type: blocking"))
+    gate = w.write("gate", "")
+    run = w.run(job, {"sink.path": w.path("blocked")}, state="blocked")
+    failure = first_failure(w, run)
+    expect(subtask_of(failure).startswith("metering ("), failure.group(0))
+    stuck = re.match(r"stuck in one call for (\d+) ms$", step_of(failure))
+    expect(stuck and int(stuck[1]) >= 300, failure.group(0))
+    os.unlink(gate)
+    run.summary()
+    expect_same_lines(w.lines("blocked"), w.lines("calm"), "output after the operator blocked")

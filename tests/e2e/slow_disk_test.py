@@ -1,9 +1,10 @@
 """A disk that has stopped answering: the first line says who writes, and since when; all comes."""
 
 import os
+import re
 
 from captures import flows_capture
-from faults import compile_shared, first_failure, subtask_of
+from faults import compile_shared, first_failure, step_of, subtask_of
 from harness import expect, expect_equal, expect_same_lines
 
 
@@ -30,8 +31,9 @@ def test(w):
         failure = first_failure(w, run)
         if program == "weir-taskmanager":
             expect_equal(failure["phase"], "waiting for tasks", "phase")
-            expect(subtask_of(failure).endswith("/2)") or subtask_of(failure).endswith("/1)"),
-                   failure.group(0))
+            expect(subtask_of(failure).startswith("ingest ("), failure.group(0))
+            writing = re.match(r"writing its state for (\d+) ms$", step_of(failure))
+            expect(writing and int(writing[1]) >= 300, failure.group(0))
         else:
             # Whose disk it is: the coordinator's own; no subtask is to blame.
             expect("waiting for tasks" not in failure["phase"], failure.group(0))

@@ -1,4 +1,5 @@
-/* stalling: a plug-in for tests; hands records on, but takes none while the file `gate` exists. */
+/* A plug-in for tests: both operators hand records on, but while the file `gate` exists `stalling`
+ * takes none, and `blocking` does not come back from its call. */
 
 #include "dataplane/operator/operator.h"
 
@@ -30,6 +31,14 @@ static uint32_t process(void *self, struct weir_context *ctx, const struct weir_
 	return weir_collect(ctx, in);
 }
 
+static uint32_t block(void *self, struct weir_context *ctx, const struct weir_batch *in)
+{
+	(void)self;
+	while (access(weir_info(ctx)->values[0].text, F_OK) == 0)
+		usleep(RETRY_NS / 1000);
+	return weir_collect(ctx, in);
+}
+
 static const struct weir_operator stalling = {
 		.abi_version = WEIR_ABI_VERSION,
 		.size = sizeof(struct weir_operator),
@@ -42,9 +51,21 @@ static const struct weir_operator stalling = {
 		.process = process,
 };
 
+static const struct weir_operator blocking = {
+		.abi_version = WEIR_ABI_VERSION,
+		.size = sizeof(struct weir_operator),
+		.name = "blocking",
+		.help = "blocks its worker while a file exists",
+		.role = WEIR_TRANSFORM,
+		.params = params,
+		.param_count = 1,
+		.declare = declare,
+		.process = block,
+};
+
 const struct weir_operator *weir_plugin(uint32_t index);
 
 const struct weir_operator *weir_plugin(uint32_t index)
 {
-	return index == 0 ? &stalling : NULL;
+	return index == 0 ? &stalling : index == 1 ? &blocking : NULL;
 }

@@ -24,8 +24,8 @@ Test(checkpoint_collect, a_failure_names_subtask_phase_and_elapsed_time)
 	rig_pass(&r, 500);
 	cr_assert(eq(str, rig_find(&r, DECIDE_REQUEST_DONE)->text,
 			"checkpoint 1 failed after 500 ms, waiting for tasks (1 of 3 subtasks "
-			"acknowledged): src (2/2) has not acknowledged: CHECKPOINT_EXPIRED, the "
-			"checkpoint took longer than its timeout"));
+			"acknowledged): src (2/2) has not acknowledged (it has said nothing yet): "
+			"CHECKPOINT_EXPIRED, the checkpoint took longer than its timeout"));
 	rig_request(&r, REQUEST_CHECKPOINT);
 	rig_pass(&r, 20);
 	checkpoint_coordinator_on_decline(r.c, &decline, r.now);

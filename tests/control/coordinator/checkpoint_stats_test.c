@@ -2,6 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct rig {
 	struct execution_graph *graph;
@@ -170,5 +172,73 @@ Test(checkpoint_stats, each_checkpoint_ends_once)
 	cr_assert(eq(u64, checkpoint_stats_counts(r.s).completed, 1));
 	cr_assert(eq(u64, checkpoint_stats_counts(r.s).failed, 0));
 	cr_assert(eq(u64, checkpoint_stats_counts(r.s).in_progress, 0));
+	rig_close(&r);
+}
+
+static const char *failure_of(struct rig *r)
+{
+	checkpoint_stats_on_failed(r->s, 1,
+			&(struct checkpoint_blame){ REASON_EXPIRED, UINT32_MAX, NULL }, 2000);
+	return checkpoint_stats_find(r->s, 1)->failure_message;
+}
+
+static void pend_and_tell(struct rig *r, const struct subtask_progress *p)
+{
+	rig_open(r, 10);
+	checkpoint_stats_on_pending(r->s, 1, &checkpoint, r->plan, 1000);
+	checkpoint_stats_on_phase(r->s, 1, PHASE_TASKS);
+	checkpoint_stats_on_progress(r->s, 1, p);
+}
+
+Test(checkpoint_stats, a_failure_tells_what_the_subtask_was_at_that_was_waited_for)
+{
+	struct rig r;
+
+	pend_and_tell(&r, &(struct subtask_progress){
+			SUBTASK_WRITING, .step_ms = 500, .heard_ms = 1950 });
+	cr_assert_not_null(strstr(failure_of(&r),
+			"src (2/3) has not acknowledged (writing its state for 550 ms): "));
+	rig_close(&r);
+	pend_and_tell(&r, &(struct subtask_progress){ SUBTASK_NOTHING, .heard_ms = 1950 });
+	cr_assert_not_null(strstr(failure_of(&r),
+			"src (2/3) has not acknowledged (no barrier has come): "));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, a_failure_tells_that_a_subtask_has_fallen_silent)
+{
+	struct rig r;
+
+	pend_and_tell(&r, &(struct subtask_progress){ SUBTASK_ALIGNING, .heard_ms = 900 });
+	cr_assert_not_null(strstr(failure_of(&r), "(not heard for 1100 ms): "));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, a_failure_names_the_subtask_that_does_not_come_back_from_a_call)
+{
+	struct rig r;
+
+	pend_and_tell(&r, &(struct subtask_progress){ SUBTASK_NOTHING, .heard_ms = 1950 });
+	checkpoint_stats_on_progress(r.s, 2,
+			&(struct subtask_progress){
+					SUBTASK_NOTHING, .stuck_ms = 700, .heard_ms = 1950 });
+	cr_assert_not_null(strstr(failure_of(&r),
+			"src (3/3) has not acknowledged (stuck in one call for 750 ms): "));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, what_is_in_progress_is_told_in_the_same_words)
+{
+	struct rig r;
+
+	pend_and_tell(&r, &(struct subtask_progress){
+			SUBTASK_SNAPSHOT, .step_ms = 30, .heard_ms = 1040 });
+	char *text = checkpoint_stats_explain_pending(r.s, 1050);
+	cr_assert_str_eq(text, "checkpoint 1 is in progress for 50 ms, waiting for tasks (1 of 3 "
+			       "subtasks acknowledged): src (2/3) has not acknowledged (taking its "
+			       "snapshot for 40 ms)");
+	free(text);
+	failure_of(&r);
+	cr_assert_null(checkpoint_stats_explain_pending(r.s, 1050));
 	rig_close(&r);
 }

@@ -186,3 +186,43 @@ Test(stream_task_input, buffers_without_a_whole_record_count_when_they_are_read)
 	free(record);
 	task_fixture_close(&f);
 }
+
+/* ---- what it is at, for those who wait for its acknowledgement ---- */
+
+static enum checkpoint_step step_of(const struct task_fixture *f)
+{
+	return stream_task_progress(f->task).step;
+}
+
+Test(stream_task_input, tells_since_when_it_aligns_and_when_it_writes)
+{
+	struct event barrier = edge_barrier(1);
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	task_fixture_open(&f, 2, &TASK_EDGE, &TASK_EDGE, NULL);
+	task_fixture_begin(&f);
+	task_fixture_run(&f);
+	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_NONE);
+	f.clock.now_ns += 500;
+	uint64_t then_ns = f.clock.now_ns;
+	task_fixture_send(&f, 0, 0, &barrier);
+	task_fixture_run(&f);
+	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_ALIGNING);
+	cr_assert_eq(stream_task_progress(f.task).since_ns, then_ns);
+	f.clock.now_ns += 700;
+	task_fixture_run(&f);
+	cr_assert_eq(stream_task_progress(f.task).since_ns, then_ns, "it is the same step");
+	f.store.is_hung = true;
+	task_fixture_send(&f, 1, 0, &barrier);
+	task_fixture_run(&f);
+	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_WRITING);
+	cr_assert_eq(stream_task_progress(f.task).since_ns, then_ns + 700);
+	f.store.is_hung = false;
+	fault_store_settle(&f.store);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "ack1");
+	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_NONE);
+	task_fixture_close(&f);
+}
