@@ -5,11 +5,14 @@
 #include "control/coordinator/io_thread.h"
 #include "control/coordinator/resource_manager.h"
 #include "dataplane/base/check.h"
+#include "dataplane/base/clock.h"
 #include "dataplane/base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NEWS_AGE_MS = 30000 };
 
 struct coordinator {
 	struct loop *loop;
@@ -98,10 +101,20 @@ void coordinator_suspend(struct coordinator *c)
 		job_master_suspend(c->jobs[i]);
 }
 
+/* Who asked a coordinator before this one comes soon or not at all. */
+static bool is_news(const struct ended_job *e)
+{
+	return e->record->stop_request.len > 0 && !e->is_told &&
+			clock_wall_ms() - e->record->ended_ms < NEWS_AGE_MS;
+}
+
 bool coordinator_has_news(const struct coordinator *c)
 {
 	for (uint32_t i = 0; i < c->job_count; i++)
 		if (job_master_has_news(c->jobs[i]))
+			return true;
+	for (uint32_t i = 0; i < c->ended_count; i++)
+		if (is_news(&c->ended[i]))
 			return true;
 	return false;
 }
@@ -189,7 +202,7 @@ static void keep_ended(struct coordinator *c, struct job_id id, Weir__JobRecord 
 				oldest = i;
 		drop_ended(c, oldest);
 	}
-	c->ended[c->ended_count++] = (struct ended_job){id, record};
+	c->ended[c->ended_count++] = (struct ended_job){id, record, false};
 }
 
 static void adopt(struct coordinator *c, struct job_master *jm)
@@ -305,6 +318,26 @@ struct job_master *coordinator_find_job(const struct coordinator *c, struct job_
 const struct ended_job *coordinator_ended_at(const struct coordinator *c, uint32_t index)
 {
 	return index < c->ended_count ? &c->ended[index] : NULL;
+}
+
+bool coordinator_ended_answer(struct coordinator *c, const struct ended_job *e, struct id128 id,
+		struct checkpoint_answer *answer)
+{
+	const Weir__JobRecord *r = e->record;
+
+	if (r->stop_request.len != sizeof(id.bytes) ||
+			memcmp(r->stop_request.data, id.bytes, sizeof(id.bytes)) != 0)
+		return false;
+	c->ended[e - c->ended].is_told = true;
+	*answer = (struct checkpoint_answer){
+			.is_done = true,
+			.is_success = r->end == WEIR__JOB_END__ENDED_FINISHED,
+			.is_savepoint = true,
+			.location = r->stop_location,
+			.text = r->failure[0] == 0 ? "the job was cancelled before it had left"
+						   : r->failure,
+	};
+	return true;
 }
 
 uint16_t coordinator_port(const struct coordinator *c)

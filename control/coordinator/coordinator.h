@@ -43,11 +43,16 @@ struct job_master *coordinator_find_job(const struct coordinator *c, struct job_
 struct ended_job {
 	struct job_id id;
 	Weir__JobRecord *record;
+	bool is_told; /* who stopped it has heard of its end */
 };
 
 /* Those that were not submitted again since, the last COORDINATOR_ENDED_MAX, in no order; NULL
  * behind the last. */
 const struct ended_job *coordinator_ended_at(const struct coordinator *c, uint32_t index);
+
+/* What became of the stop with savepoint that ended it; false: it was no such request. */
+bool coordinator_ended_answer(struct coordinator *c, const struct ended_job *e, struct id128 id,
+		struct checkpoint_answer *answer);
 
 uint16_t coordinator_port(const struct coordinator *c);
 const struct config *coordinator_config(const struct coordinator *c);

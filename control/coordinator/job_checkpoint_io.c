@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What all of them carry. */
 struct work {
@@ -21,6 +22,8 @@ struct work {
 	int status;
 	char directory[STORAGE_PATH_BYTES]; /* of savepoints; "": it is a checkpoint */
 	uint64_t numbers[SAVEPOINT_NAMES_COUNT];
+	Weir__JobRecord *announcement; /* of a stop; NULL: it is none */
+	struct id128 request;
 	char location[STORAGE_PATH_BYTES];
 	struct job_metadata *metadata;
 	uint64_t bytes;
@@ -100,10 +103,17 @@ static void prepare(void *context)
 {
 	struct work *w = context;
 
-	w->status = w->directory[0] == 0
-			? checkpoint_storage_prepare(w->jm->job_path, w->id, w->location)
-			: checkpoint_storage_prepare_savepoint(w->directory, w->jm->spec->id,
-					  w->numbers, w->location);
+	if (w->directory[0] == 0)
+		w->status = checkpoint_storage_prepare(w->jm->job_path, w->id, w->location);
+	else
+		w->status = checkpoint_storage_prepare_savepoint(
+				w->directory, w->jm->spec->id, w->numbers, w->location);
+	if (w->status != 0 || w->announcement == NULL)
+		return;
+	job_stop_announce(w->announcement, w->location, w->request);
+	w->status = ha_store_write_job(w->jm->services.ha, w->jm->spec->id, w->announcement);
+	if (w->status != 0)
+		(void)rmdir(w->location);
 }
 
 static void on_prepared(void *context)
@@ -111,6 +121,10 @@ static void on_prepared(void *context)
 	struct work *w = context;
 
 	tell(w, "its directory cannot be made");
+	if (w->announcement != NULL && w->status == 0 && w->jm->stop.step == STOP_SAVING)
+		job_stop_announce(w->jm->record, w->location, w->request);
+	if (w->announcement != NULL)
+		weir__job_record__free_unpacked(w->announcement, NULL);
 	checkpoint_coordinator_on_location_prepared(
 			w->jm->checkpoints, w->token, w->status, w->location, job_now());
 	job_pump(w->jm);
@@ -125,6 +139,11 @@ void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d)
 		snprintf(w->directory, sizeof(w->directory), "%s", d->path);
 		for (uint32_t i = 0; i < SAVEPOINT_NAMES_COUNT; i++)
 			w->numbers[i] = prng_next(&jm->prng);
+	}
+	if (checkpoint_properties_is_synchronous(&d->properties)) {
+		w->announcement = job_copy_record(jm->record);
+		CHECK(w->announcement != NULL);
+		w->request = jm->stop.request;
 	}
 	job_post(jm, prepare, on_prepared, w);
 }

@@ -217,7 +217,7 @@ static void note_leaving(struct job_leaving *l, int64_t checkpoint_id)
 		l->since_ns = clock_monotonic_ns();
 }
 
-void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
+static void tell_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
 		bool is_last, const uint32_t *subtasks, uint32_t subtask_count)
 {
 	for (uint32_t i = 0; i < subtask_count; i++) {
@@ -237,12 +237,9 @@ void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t s
 static void notify_complete(struct job_master *jm, const struct checkpoint_decision *d)
 {
 	crash_point("after-metadata");
-	if (checkpoint_properties_is_synchronous(&d->properties)) {
-		job_stop_hold(jm, d);
-		return;
-	}
-	job_notify_complete(jm, d->checkpoint_id, d->other_id, d->is_all_ended, d->subtasks,
-			d->subtask_count);
+	tell_complete(jm, d->checkpoint_id, d->other_id,
+			d->is_all_ended || checkpoint_properties_is_synchronous(&d->properties),
+			d->subtasks, d->subtask_count);
 	crash_point("after-notify");
 }
 

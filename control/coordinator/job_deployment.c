@@ -191,6 +191,7 @@ static int submit_region(struct job_master *jm, const struct deploy_work *w, uin
 		m.restored_dir = (char *)(uintptr_t)w->directory;
 		m.restored_checkpoint_id = w->metadata->checkpoint_id;
 	}
+	m.leaving = jm->stop.step == STOP_LEAVING;
 	m.tasks = pointers;
 	int rc = task_manager_gateway_submit(
 			resource_manager_gateway(jm->services.resources, jm->member), &m);
@@ -340,12 +341,14 @@ void job_deploy(struct job_master *jm)
 	CHECK(w != NULL);
 	w->jm = jm;
 	w->generation = ++jm->generation;
-	w->location = from == NULL ? NULL : strdup(from->location);
+	if (jm->stop.step == STOP_LEAVING)
+		w->location = strdup(jm->record->stop_location);
+	else
+		w->location = from == NULL ? NULL : strdup(from->location);
 	w->listings = calloc(jm->files_count + 1, sizeof(*w->listings));
 	CHECK(w->listings != NULL && (from == NULL || w->location != NULL));
-	if (from != NULL)
-		log_info("job_master", "job %s restores checkpoint %" PRId64 " from %s",
-				jm->spec->name, from->id, from->location);
+	if (w->location != NULL)
+		log_info("job_master", "job %s restores %s", jm->spec->name, w->location);
 	jm->is_preparing = true;
 	job_pump(jm);
 	job_post(jm, read_all, on_read, w);

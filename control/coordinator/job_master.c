@@ -231,8 +231,10 @@ int job_master_recover(struct job_master **out, const struct job_services *servi
 {
 	int rc = create(out, services, record, record->begun, error);
 
-	if (rc == 0)
+	if (rc == 0) {
 		(*out)->record->begun = true;
+		job_stop_recover(*out);
+	}
 	return rc;
 }
 
@@ -278,8 +280,6 @@ void job_master_destroy(struct job_master *jm)
 		split_enumerator_destroy(jm->files[i].enumerator);
 	free(jm->files);
 	free(jm->leaving);
-	free(jm->stop.subtasks);
-	free(jm->stop.attempts);
 	free(jm->hook_state);
 	if (jm->hook_job != NULL)
 		weir__job_hook_state__free_unpacked(jm->hook_job, NULL);

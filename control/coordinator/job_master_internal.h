@@ -180,10 +180,6 @@ void job_on_checkpoint_timer(void *context);
 void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *a);
 void job_on_decline(struct job_master *jm, const Weir__DeclineCheckpoint *m);
 
-/* Tells the tasks of a completion. */
-void job_notify_complete(struct job_master *jm, int64_t checkpoint_id, int64_t subsumed_id,
-		bool is_last, const uint32_t *subtasks, uint32_t subtask_count);
-
 /* ---- job_checkpoint_io.c: decisions that block, answered later ---- */
 
 void job_io_draw_id(struct job_master *jm, const struct checkpoint_decision *d);

@@ -255,6 +255,11 @@ static void take_history(struct start_work *w, const Weir__CompletedRecord *newe
 		w->recent_ms[i] = newest->recent_ms[i];
 }
 
+static bool is_leaving(const struct start_work *w)
+{
+	return w->record->stop_location[0] != 0;
+}
+
 /* ST-6, FO-10.  The newest must be readable; its states are checked where they are read. */
 static void take_list(struct start_work *w)
 {
@@ -278,8 +283,11 @@ static void take_list(struct start_work *w)
 
 		if (rc == 0) {
 			metadata_free(m);
-			take_up(w, records[good - 1]->location, records[good - 1]->id,
-					good == count ? NULL : why);
+			/* One that only ends goes on from its savepoint, which is committed. */
+			if (!is_leaving(w))
+				take_up(w, records[good - 1]->location,
+						records[good - 1]->id,
+						good == count ? NULL : why);
 			break;
 		}
 		if (!w->record->allow_rewind || good == 1) {
@@ -330,7 +338,7 @@ static void find_start(void *context)
 	find_next_id(w);
 	if (w->status == 0 && w->jm->is_recovery)
 		take_list(w);
-	if (w->status == 0 && w->entry_count == 0)
+	if (w->status == 0 && w->entry_count == 0 && !is_leaving(w))
 		find_asked_for(w);
 	if (w->status == 0 && !w->jm->is_recovery)
 		clear_list(w);

@@ -1,22 +1,23 @@
 /* job_stop: the end that a user asks for: with a last checkpoint, or with a savepoint (SV-3).
  *
- * A stop with savepoint waits until all tasks can take it, takes it, and then makes durable that
- * the job ends before any task hears of its completion: sinks commit then, and there is no way
- * back to an older checkpoint.  From there on the job does nothing but leave, over failures of
- * tasks and over coordinators.
+ * A stop with savepoint waits until all tasks can take it.  Then the job's record announces where
+ * it will be, before the tasks are triggered.  Its `_metadata` is what decides: once that is there
+ * tasks hear of its completion, sinks commit, and there is no way back to an older checkpoint.  The
+ * job does nothing but leave then, over failures of tasks and over coordinators.
  */
 
 #include "control/coordinator/job_master_internal.h"
+#include "control/metadata/metadata.h"
 #include "control/net/loop.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
-#include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STOP_RETRY_NS UINT64_C(50000000)
 #define SAVE_RETRY_NS UINT64_C(10000000)
@@ -76,11 +77,26 @@ void job_master_stop(struct job_master *jm)
 
 /* ---- with a savepoint ---- */
 
+void job_stop_announce(Weir__JobRecord *record, const char *location, struct id128 request)
+{
+	/* Empty ones of protobuf-c are not from malloc. */
+	free(record->stop_request.data);
+	record->stop_request = (ProtobufCBinaryData){0};
+	if (record->stop_location != protobuf_c_empty_string)
+		free(record->stop_location);
+	record->stop_location = (char *)(uintptr_t)protobuf_c_empty_string;
+	if (location == NULL)
+		return;
+	record->stop_request.data = malloc(sizeof(request.bytes));
+	record->stop_location = strdup(location);
+	CHECK(record->stop_request.data != NULL && record->stop_location != NULL);
+	memcpy(record->stop_request.data, request.bytes, sizeof(request.bytes));
+	record->stop_request.len = sizeof(request.bytes);
+}
+
 /* The job goes on, or ends in its own way. */
 static void give_up(struct job_master *jm)
 {
-	free(jm->stop.subtasks);
-	free(jm->stop.attempts);
 	memset(&jm->stop, 0, sizeof(jm->stop));
 	loop_timer_clear(jm->stop_timer);
 }
@@ -201,6 +217,9 @@ void job_stop_on_saved(struct job_master *jm, struct job_request *r,
 {
 	if (!d->is_success) {
 		tell_failure(jm, r, d);
+		/* Before anything of the job is read again: the I/O thread keeps the order. */
+		job_stop_announce(jm->record, NULL, r->id);
+		job_write_record(jm, NULL);
 		give_up(jm);
 		return;
 	}
@@ -211,12 +230,36 @@ void job_stop_on_saved(struct job_master *jm, struct job_request *r,
 
 /* ---- leaving ---- */
 
-void job_stop_hold(struct job_master *jm, const struct checkpoint_decision *d)
+/* True when the savepoint that the record announces is there; what was made of another one goes. */
+static bool is_savepoint_complete(const Weir__JobRecord *record)
 {
-	CHECK(jm->stop.step == STOP_LEAVING);
-	job_notify_complete(jm, d->checkpoint_id, d->other_id, true, d->subtasks,
-			d->subtask_count);
-	crash_point("after-notify");
+	char path[STORAGE_PATH_BYTES + 16];
+
+	snprintf(path, sizeof(path), "%s/" METADATA_FILE, record->stop_location);
+	if (access(path, F_OK) == 0)
+		return true;
+	(void)checkpoint_storage_delete(&(struct deletion){
+			.kind = DELETION_LOCATION, .location = record->stop_location});
+	return false;
+}
+
+void job_stop_recover(struct job_master *jm)
+{
+	const Weir__JobRecord *record = jm->record;
+	struct id128 id = {{0}};
+
+	if (record->stop_location[0] == 0)
+		return;
+	if (!is_savepoint_complete(record)) {
+		job_stop_announce(jm->record, NULL, id);
+		return;
+	}
+	if (record->stop_request.len == sizeof(id.bytes))
+		memcpy(id.bytes, record->stop_request.data, sizeof(id.bytes));
+	struct job_request *r = job_add_request(jm, id);
+	r->is_savepoint = r->is_stop = true;
+	snprintf(r->location, sizeof(r->location), "%s", record->stop_location);
+	jm->stop = (struct job_stop){.step = STOP_LEAVING, .request = id};
 }
 
 void job_stop_on_end(struct job_master *jm)
@@ -227,10 +270,12 @@ void job_stop_on_end(struct job_master *jm)
 	if (jm->stop.step == STOP_LEAVING && jm->status == JOB_STATUS_FINISHED)
 		r->is_done = r->is_success = true;
 	else if (jm->stop.step == STOP_LEAVING)
-		job_fail_request(r, "savepoint %s is complete, but the job is %s instead of "
-				    "FINISHED: what its sinks have not committed is committed "
-				    "when a job goes on from it",
-				r->location, job_status_name(jm->status));
+		job_fail_request(r,
+				"savepoint %.900s is complete, but the job is %s instead of "
+				"FINISHED%s%.400s; what its sinks have not committed is committed "
+				"when a job goes on from it",
+				r->location, job_status_name(jm->status),
+				jm->record->failure[0] == 0 ? "" : ": ", jm->record->failure);
 	else
 		job_fail_request(r, "job %s is %s, before a savepoint could stop it",
 				jm->spec->name, job_status_name(jm->status));

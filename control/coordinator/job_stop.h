@@ -24,11 +24,6 @@ struct job_stop {
 	enum savepoint_end end;
 	bool is_native;
 	char directory[STORAGE_PATH_BYTES];
-	/* Who is told of the completion, once it is durable that the job ends. */
-	bool is_durable;
-	uint32_t subtask_count;
-	uint32_t *subtasks;
-	struct attempt_id *attempts;
 };
 
 int job_stop_with_savepoint(struct job_master *jm, const struct savepoint_order *order,
@@ -37,7 +32,9 @@ void job_on_stop_timer(void *context);
 /* The outcome of its savepoint. */
 void job_stop_on_saved(struct job_master *jm, struct job_request *r,
 		const struct checkpoint_decision *d);
-/* Its completion is to be told; first it is made durable that the job ends. */
-void job_stop_hold(struct job_master *jm, const struct checkpoint_decision *d);
+/* The record says where the savepoint will be and who asked for it; NULL: there is none. */
+void job_stop_announce(Weir__JobRecord *record, const char *location, struct id128 request);
+/* What a coordinator before this one announced: the job leaves, or nothing came of it. */
+void job_stop_recover(struct job_master *jm);
 /* The job has come to its end. */
 void job_stop_on_end(struct job_master *jm);

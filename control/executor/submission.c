@@ -158,6 +158,7 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 			.checkpoint_dir = s->checkpoint_dir,
 			.restored_checkpoint_id = m->restored_checkpoint_id,
 			.restored_dir = s->restored_dir,
+			.is_leaving = m->leaving,
 			.vertex_count = s->spec->vertex_count,
 			.edge_count = s->spec->edge_count,
 			.task_count = (uint32_t)m->n_tasks,

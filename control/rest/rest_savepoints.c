@@ -76,14 +76,22 @@ void rest_stop_with_savepoint(struct rest_call *call, const json_t *body)
 	begin(call, &order, id);
 }
 
+/* False: no such savepoint operation. */
+static bool find_answer(struct rest_call *call, struct checkpoint_answer *a)
+{
+	return call->job != NULL
+			? job_master_checkpoint_answer(call->job, call->request_id, a) &&
+					a->is_savepoint
+			: coordinator_ended_answer(
+					  call->coordinator, call->ended, call->request_id, a);
+}
+
 void rest_get_savepoint(struct rest_call *call)
 {
 	struct checkpoint_answer a = {0};
 	json_t *operation;
 
-	if (call->job == NULL ||
-			!job_master_checkpoint_answer(call->job, call->request_id, &a) ||
-			!a.is_savepoint) {
+	if (!find_answer(call, &a)) {
 		rest_refuse(call, 404, "There is no savepoint operation of that triggerId for the "
 				       "job");
 		return;

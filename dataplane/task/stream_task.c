@@ -131,7 +131,7 @@ static void enter(struct stream_task *t, enum task_status status, const char *te
 void stream_task_start(struct stream_task *t)
 {
 	CHECK(t->phase == PHASE_CREATED);
-	t->phase = PHASE_RUNNING;
+	t->phase = t->config.is_leaving ? PHASE_CLOSING : PHASE_RUNNING;
 	enter(t, TASK_RUNNING, "");
 }
 
@@ -255,7 +255,7 @@ static bool is_phase_over(struct stream_task *t)
 	case PHASE_AWAIT_FINAL:
 		return is_final(t);
 	case PHASE_CLOSING:
-		return is_work_over(t) && say_end_of_partition(t);
+		return is_work_over(t) && (t->config.is_leaving || say_end_of_partition(t));
 	case PHASE_END_OF_PARTITION:
 		return are_outputs_idle(t);
 	default:

@@ -66,6 +66,7 @@ struct stream_task_config {
 	const char *checkpoint_dir;
 	const struct savepoint_locations *locations; /* NULL: savepoints stand there too */
 	int64_t restored_checkpoint_id;  /* 0: none */
+	bool is_leaving; /* it ends when its operators have no work left, without a word */
 	uint32_t max_concurrent;
 	bool checkpointing;              /* false: the end waits for no checkpoint (TK-15) */
 	bool has_finished_tasks;         /* checkpoints-after-tasks-finish */

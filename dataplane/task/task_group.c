@@ -379,6 +379,7 @@ static int build_stream(struct task_group *g, struct task *t)
 		.checkpoint_dir = g->checkpoint_dir,
 		.locations = g->locations,
 		.restored_checkpoint_id = d->restored_checkpoint_id,
+		.is_leaving = d->is_leaving,
 		.max_concurrent = d->max_concurrent_checkpoints,
 		.checkpointing = d->checkpointing,
 		.has_finished_tasks = true,

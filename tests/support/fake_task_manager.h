@@ -43,6 +43,7 @@ struct fake_record {
 	uint32_t deploy_count, trigger_count, confirm_count, abort_count, cancel_count;
 	int64_t restored_id, triggered_id, confirmed_id, aborted_id, latest_id;
 	int64_t final_id; /* the first one triggered after their end of data */
+	bool was_leaving; /* the newest deployment */
 	bool was_release; /* that one, or a later one, was confirmed last */
 	char event[256];
 	uint32_t task_count; /* that run, and those of the newest deployment */

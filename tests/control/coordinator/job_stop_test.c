@@ -1,109 +1,22 @@
-#include "control/config/config.h"
-#include "control/coordinator/coordinator.h"
-#include "control/net/loop.h"
-#include "tests/support/fake_task_manager.h"
+/* job_stop: the end that a user asks for, with a savepoint. */
 
-#include <criterion/criterion.h>
+#include "control/net/loop.h"
+#include "tests/support/job_world.h"
+
 #include <glob.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* One coordinator on a directory of its own, with one TaskManager that only pretends. */
-
-static const char counting[] =
-		"name: counting\n"
-		"vertices:\n"
-		"  - uid: make\n"
-		"    operators: [{uid: g, type: generator, records: 0}]\n"
-		"  - uid: count\n"
-		"    parallelism: 2\n"
-		"    operators: [{uid: c, type: keyed-count}, {uid: d, type: digest-sink}]\n"
-		"edges: [{from: make, to: count, partition: hash}]\n";
 
 static const struct id128 request_id = {{7}};
-static char directory[] = "/tmp/weir-stop-XXXXXX";
-static struct config *config;
-static struct loop *loop;
-static struct coordinator *coordinator;
-static struct fake_task_manager *tm;
-static struct job_master *job;
-
-static void set(const char *format, const char *value)
-{
-	struct config_error error;
-	char text[256];
-
-	snprintf(text, sizeof(text), format, value);
-	cr_assert_eq(config_set_option(config, text, &error), 0, "%s", error.text);
-}
-
-static void join(void)
-{
-	fake_task_manager_create(&tm, loop, coordinator_port(coordinator), "tm-1",
-			MESSAGE_PROTOCOL_VERSION);
-	fake_task_manager_behaviour(tm)->vertex_uids[0] = "make";
-	fake_task_manager_behaviour(tm)->vertex_uids[1] = "count";
-}
-
-static void start(void)
-{
-	char text[COORDINATOR_TEXT_BYTES];
-
-	cr_assert_eq(loop_create(&loop), 0);
-	cr_assert_eq(coordinator_create(&coordinator, loop, config, text), 0, "%s", text);
-	join();
-}
-
-static void end(void)
-{
-	fake_task_manager_destroy(tm);
-	coordinator_destroy(coordinator);
-	loop_destroy(loop);
-}
 
 static void init(void)
 {
-	cr_assert_not_null(mkdtemp(directory));
-	cr_assert_eq(config_create(&config), 0);
-	set("high-availability.storageDir=%s/ha", directory);
-	set("execution.checkpointing.dir=%s/checkpoints", directory);
-	set("jobmanager.rpc.port=%s", "0");
+	job_world_init();
 	set("execution.checkpointing.interval=%s", "10 min");
-	set("restart-strategy.exponential-delay.initial-backoff=%s", "1 ms");
-	set("restart-strategy.exponential-delay.max-backoff=%s", "1 ms");
-	start();
+	tm = join("tm-1");
 }
 
-static void fini(void)
-{
-	char command[128];
-
-	end();
-	config_destroy(config);
-	snprintf(command, sizeof(command), "rm -r %s", directory);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(job_stop, .init = init, .fini = fini);
-
-#define WAIT_UNTIL(condition)                                                                      \
-	do {                                                                                       \
-		for (int round_ = 0; round_ < 3000 && !(condition); round_++)                      \
-			loop_turn(loop, 2000000);                                                  \
-		cr_assert(condition, "waited in vain");                                            \
-	} while (0)
-
-static const struct fake_record *record(void)
-{
-	return fake_task_manager_record(tm);
-}
-
-static bool is_in(enum job_status status)
-{
-	return job_master_status(job) == status;
-}
+TestSuite(job_stop, .init = init, .fini = job_world_fini);
 
 static uint32_t count_savepoints(void)
 {
@@ -124,29 +37,20 @@ static struct checkpoint_answer answer(void)
 	return a;
 }
 
-static void submit(void)
-{
-	struct config_error error;
-	struct job_id id;
-
-	cr_assert_eq(coordinator_submit(coordinator,
-				     &(struct job_submission){.file_name = "job.yaml",
-						     .file_text = counting, .plugin_dir = "/",
-						     .restore = "none"},
-				     &id, &error),
-			0);
-	job = coordinator_find_job(coordinator, id);
-}
-
-/* A job that is being stopped with a savepoint before it runs. */
-static void stop(void)
+static void ask(void)
 {
 	struct savepoint_order order = {.end = SAVEPOINT_SUSPEND, .directory = directory};
 	struct id128 id = request_id;
 	char text[JOB_TEXT_BYTES];
 
-	submit();
-	cr_assert_eq(job_master_savepoint(job, &order, &id, text), 0);
+	cr_assert_eq(job_master_savepoint(job, &order, &id, text), 0, "%s", text);
+}
+
+/* A job that is being stopped with a savepoint before it runs. */
+static void stop(void)
+{
+	submit(counting, "none");
+	ask();
 }
 
 Test(job_stop, takes_the_savepoint_as_soon_as_all_tasks_run)
@@ -197,7 +101,7 @@ Test(job_stop, goes_on_when_the_savepoint_has_no_place)
 	FILE *file = fopen(blocked, "w");
 	cr_assert_not_null(file);
 	fclose(file);
-	submit();
+	submit(counting, "none");
 	cr_assert_eq(job_master_savepoint(job, &order, &id, text), 0);
 	WAIT_UNTIL(answer().is_done);
 	cr_assert_not_null(strstr(answer().text, "Not a directory"), "%s", answer().text);
@@ -206,4 +110,84 @@ Test(job_stop, goes_on_when_the_savepoint_has_no_place)
 	id = (struct id128){{8}};
 	order.directory = directory;
 	cr_assert_eq(job_master_savepoint(job, &order, &id, text), 0, "%s", text);
+}
+
+/* ---- behind the point of no return ---- */
+
+static void restart_coordinator(void)
+{
+	end_coordinator();
+	start_coordinator();
+	tm = join("tm-1");
+	coordinator_recover(coordinator, "all");
+	job = coordinator_job_at(coordinator, 0);
+}
+
+/* SV-3, but the job does not go on: what its sinks committed belongs to the savepoint. */
+Test(job_stop, with_a_complete_savepoint_a_job_whose_tasks_fail_only_leaves)
+{
+	stop();
+	WAIT_UNTIL(record()->confirmed_id == 1);
+	fake_task_manager_status(tm, record()->tasks[0].attempt,
+			WEIR__ATTEMPT_STATE__TASK_FAILED, "out of luck");
+	WAIT_UNTIL(record()->deploy_count == 2);
+	cr_assert(record()->was_leaving);
+	cr_assert_eq(record()->restored_id, 1, "the savepoint");
+	cr_assert_not(answer().is_done);
+	fake_task_manager_status_all(tm, WEIR__ATTEMPT_STATE__TASK_FINISHED);
+	WAIT_UNTIL(is_in(JOB_STATUS_FINISHED));
+	cr_assert(answer().is_success, "%s", answer().text);
+	cr_assert_eq(record()->trigger_count, 1, "no checkpoint any more");
+}
+
+Test(job_stop, with_a_complete_savepoint_leaves_under_another_coordinator_too)
+{
+	stop();
+	WAIT_UNTIL(record()->confirmed_id == 1);
+	restart_coordinator();
+	WAIT_UNTIL(record()->deploy_count == 1);
+	cr_assert(record()->was_leaving);
+	cr_assert_not(answer().is_done);
+	fake_task_manager_status_all(tm, WEIR__ATTEMPT_STATE__TASK_FINISHED);
+	WAIT_UNTIL(is_in(JOB_STATUS_FINISHED));
+	cr_assert(answer().is_success);
+	cr_assert_eq(count_savepoints(), 1);
+}
+
+Test(job_stop, is_answered_by_the_next_coordinator_when_the_job_has_ended)
+{
+	struct checkpoint_answer a;
+
+	stop();
+	WAIT_UNTIL(record()->confirmed_id == 1);
+	fake_task_manager_status_all(tm, WEIR__ATTEMPT_STATE__TASK_FINISHED);
+	WAIT_UNTIL(is_in(JOB_STATUS_FINISHED) && !job_master_is_busy(job));
+	restart_coordinator();
+	const struct ended_job *e = coordinator_ended_at(coordinator, 0);
+	cr_assert_not_null(e);
+	cr_assert(coordinator_has_news(coordinator));
+	cr_assert_not(coordinator_ended_answer(coordinator, e, (struct id128){{8}}, &a));
+	cr_assert(coordinator_ended_answer(coordinator, e, request_id, &a));
+	cr_assert(a.is_success);
+	cr_assert_eq(strncmp(a.location, directory, strlen(directory)), 0);
+	cr_assert_not(coordinator_has_news(coordinator));
+}
+
+/* Nothing of it was durable yet: asked for again, it begins anew. */
+Test(job_stop, is_forgotten_with_a_coordinator_that_dies_before_its_savepoint_is_complete)
+{
+	fake_task_manager_behaviour(tm)->must_ignore = true;
+	stop();
+	WAIT_UNTIL(record()->trigger_count == 1);
+	restart_coordinator();
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING));
+	struct checkpoint_answer a;
+	cr_assert_not(job_master_checkpoint_answer(job, request_id, &a));
+	cr_assert_not(record()->was_leaving);
+	ask();
+	WAIT_UNTIL(record()->confirmed_id > 0);
+	fake_task_manager_status_all(tm, WEIR__ATTEMPT_STATE__TASK_FINISHED);
+	WAIT_UNTIL(is_in(JOB_STATUS_FINISHED));
+	cr_assert(answer().is_success);
+	cr_assert_eq(count_savepoints(), 1);
 }

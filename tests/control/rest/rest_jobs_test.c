@@ -74,8 +74,8 @@ Test(rest_jobs, refuses_a_path_it_does_not_know)
 {
 	char path[2048] = "/jobs/";
 
-	rest_refused("GET", "/", NULL, 404, "Unable to load");
-	rest_refused("HEAD", "/v1", NULL, 404, "Unable to load");
+	rest_refused("GET", "/nothing", NULL, 404, "Unable to load");
+	rest_refused("HEAD", "/v1/nothing", NULL, 404, "Unable to load");
 	rest_refused("GET", "/jobs/a/b/c/d/e/f/g/h/i", NULL, 404, "Unable to load");
 	rest_refused("GET", "/jobs/zzz", NULL, 400, "(jobid) from value \"zzz\"");
 	rest_refused("GET", "/jobs/0123456789abcdef0123456789abcdef", NULL, 404, "not found");

@@ -420,6 +420,30 @@ Test(stream_task, without_finished_tasks_the_end_still_waits_for_the_savepoint)
 	task_fixture_close(&f);
 }
 
+/* What it was restored from is committed, and that was all. */
+Test(stream_task, a_task_that_only_leaves_awaits_the_work_of_its_operators_and_ends)
+{
+	struct task_fixture f;
+	struct stream_task_config config = {
+			.checkpointing = true, .has_finished_tasks = true, .is_leaving = true};
+
+	task_fixture_init(&f, 1);
+	f.chain.probes[0].poll_count = 100;
+	f.chain.probes[0].is_busy = true;
+	task_fixture_open(&f, 0, NULL, &TASK_EDGE, &config);
+	task_fixture_begin(&f);
+	task_fixture_trigger(&f, 1);
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "decline1:1"); /* DECLINE_TASK_CLOSING */
+	EXPECT_JOURNAL(&f, "");
+	f.chain.probes[0].is_busy = false;
+	task_fixture_run(&f);
+	EXPECT_REPORTS(&f, "FINISHED");
+	EXPECT_JOURNAL(&f, "");
+	task_fixture_expect_nothing(&f);
+	task_fixture_close(&f);
+}
+
 /* SL-4. */
 Test(stream_task, a_savepoint_goes_where_its_trigger_said)
 {
