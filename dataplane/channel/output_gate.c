@@ -180,6 +180,21 @@ static void open_next(struct output_gate *g, uint32_t c)
 	g->open[c] = (struct open){b->data, b->data + g->usable_bytes};
 }
 
+int output_gate_restore(
+		struct output_gate *g, uint32_t channel, struct buf *const *bufs, uint32_t count)
+{
+	CHECK(channel < g->channel_count);
+	CHECK(held_count(g, channel) == 0);
+	if (count > g->queue_count)
+		return -ENOSPC;
+	for (uint32_t i = 0; i < count; i++)
+		output_queue_add(&g->queues[channel], bufs[i]);
+	if (count > 0)
+		g->busy[channel / 64] |= 1ull << (channel % 64);
+	g->free_bytes = 0;
+	return 0;
+}
+
 /* ---- room ---- */
 
 static uint32_t measure(const struct output_gate *g)

@@ -69,6 +69,12 @@ uint32_t output_gate_oversized_bytes(const struct output_gate *g);
 /* The watermark that holds behind all records so far.  Going back is ignored. */
 void output_gate_watermark(struct output_gate *g, int64_t watermark);
 
+/* Takes over buffers that waited on that channel when its checkpoint was taken, in order; before
+ * anything is collected.  They leave before all that is collected (RE-12).  -ENOSPC: more than the
+ * channel may hold; they stay the caller's. */
+int output_gate_restore(
+		struct output_gate *g, uint32_t channel, struct buf *const *bufs, uint32_t count);
+
 /* Puts an event in line on every channel, behind all records so far: open buffers are finished,
  * cut, boundary, number and watermark are filled in.  A barrier that needs channel state goes over
  * an edge that cannot carry it as FORCED_ALIGNED (OU-3).  -EAGAIN: some channel has too many events

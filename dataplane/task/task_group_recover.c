@@ -1,7 +1,8 @@
 /*
  * The same parallelism as in the checkpoint: a channel gets back what was in flight on it, first
  * what its consumer had taken, then what its producer still had.  One record may begin in the one
- * and end in the other (RE-25).
+ * and end in the other (RE-25).  Both are handed to the consumer; when that runs elsewhere, the
+ * producer's waits in its output queue, as it did.
  */
 
 #include <errno.h>
@@ -21,8 +22,9 @@ enum { PATH_BYTES = 1024 };
 
 /* What one side of one channel had. */
 struct found {
-	uint32_t task;          /* its consumer */
-	uint32_t gate, channel; /* of the consumer */
+	uint32_t task;          /* who gets it: the consumer, when it is here */
+	bool is_producers;      /* its consumer is not: it waits at the producer again */
+	uint32_t gate, channel; /* of the task */
 	uint32_t edge;
 	uint32_t from;          /* whose state it was in: index of a task */
 	const struct channel_state_handle *handle;
@@ -112,13 +114,16 @@ static int place(struct recovery *r, uint32_t from, const struct channel_state_h
 	} else {
 		f->channel = h->channel;
 	}
-	if (h->channel < count)
-		f->task = find_task(g, e->to, consumer);
-	if (h->channel >= count || f->task == g->task_count)
+	if (h->channel >= count)
 		return refuse(r, "edge %s -> %s: channel %u of subtask %u is there no more (the "
 				"checkpoint is unaligned: its graph must stay the same)",
 				uid_of(r, e->from), uid_of(r, e->to), h->channel,
 				t->subtask_index);
+	f->task = find_task(g, e->to, consumer);
+	if (f->task == g->task_count) {
+		CHECK(is_output);
+		*f = (struct found){from, true, h->gate, h->channel, edge, from, h};
+	}
 	r->found_count++;
 	return 0;
 }
@@ -129,6 +134,8 @@ static int by_channel(const void *left, const void *right)
 
 	if (a->task != b->task)
 		return a->task < b->task ? -1 : 1;
+	if (a->is_producers != b->is_producers)
+		return a->is_producers ? 1 : -1;
 	if (a->gate != b->gate)
 		return a->gate < b->gate ? -1 : 1;
 	if (a->channel != b->channel)
@@ -258,10 +265,31 @@ static int read_found(struct recovery *r, const struct found *f, struct buf **bu
 	return rc;
 }
 
+static int hand_over(struct recovery *r, const struct found *f, struct buf *const *bufs,
+		uint32_t count)
+{
+	const struct edge_channels *e = &r->group->edges[f->edge];
+	struct task *t = &r->group->tasks[f->task];
+
+	if (!f->is_producers)
+		return input_gate_restore(t->inputs[f->gate], f->channel, bufs, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (bufs[i]->size_bytes > r->group->config.pool->capacity_bytes)
+			return refuse(r, "edge %s -> %s: a buffer of %u bytes does not fit "
+					"taskmanager.memory.segment-size", uid_of(r, e->from),
+					uid_of(r, e->to), bufs[i]->size_bytes);
+	}
+	int rc = output_gate_restore(t->outputs[f->gate], f->channel, bufs, count);
+	if (rc == -ENOSPC)
+		refuse(r, "edge %s -> %s: %u buffers waited on one channel; raise "
+				"taskmanager.network.memory.buffers-per-channel",
+				uid_of(r, e->from), uid_of(r, e->to), count);
+	return rc;
+}
+
 /* Both sides of one channel. */
 static int fill_channel(struct recovery *r, const struct found *found, uint32_t count)
 {
-	struct task *t = &r->group->tasks[found->task];
 	uint32_t max = 0, have = 0;
 	int rc = 0;
 
@@ -272,9 +300,8 @@ static int fill_channel(struct recovery *r, const struct found *found, uint32_t 
 		return -ENOMEM;
 	for (uint32_t i = 0; rc == 0 && i < count; i++)
 		rc = read_found(r, &found[i], bufs, &have);
-	CHECK(found->gate < t->input_count);
 	if (rc == 0)
-		rc = input_gate_restore(t->inputs[found->gate], found->channel, bufs, have);
+		rc = hand_over(r, found, bufs, have);
 	for (uint32_t i = 0; rc != 0 && i < have; i++)
 		buf_release(bufs[i]);
 	free(bufs);
@@ -287,7 +314,8 @@ static uint32_t run_length(const struct found *found, uint32_t count, bool is_ch
 	uint32_t n = 1;
 
 	while (n < count && found[n].task == found[0].task &&
-			(!is_channel || (found[n].gate == found[0].gate &&
+			(!is_channel || (found[n].is_producers == found[0].is_producers &&
+						found[n].gate == found[0].gate &&
 						found[n].channel == found[0].channel)))
 		n++;
 	return n;

@@ -498,3 +498,31 @@ Test(output_gate, variable_records_are_broadcast_too_also_where_they_span_buffer
 	}
 	edge_close(&e);
 }
+
+/* 19.2, for a consumer that is elsewhere. */
+Test(output_gate, recovered_buffers_leave_before_all_that_is_collected)
+{
+	struct edge e;
+	struct buf *bufs[4];
+
+	edge_open(&e, &NARROW);
+	for (uint64_t i = 0; i < 4; i++) {
+		uint64_t record[2] = {0, i};
+
+		bufs[i] = buf_alloc(e.pool);
+		memcpy(bufs[i]->data, record, sizeof(record));
+		bufs[i]->size_bytes = sizeof(record);
+		bufs[i]->first_record = 0;
+	}
+	cr_assert_eq(output_gate_restore(e.out[0], 0, bufs, 4), -ENOSPC);
+	buf_release(bufs[3]);
+	cr_assert_eq(output_gate_restore(e.out[0], 0, bufs, 3), 0);
+	cr_assert_eq(output_gate_room(e.out[0]), 0);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 0, 2);
+	edge_push(&e, 0);
+	send_from(&e, 3, 4);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 2, 5);
+	edge_close(&e);
+}
