@@ -203,13 +203,23 @@ static void freeze(struct state_writer *w, const struct declared_state *s, struc
 		p->place = PLACE_FILE;
 }
 
+/* A keyed state is copied for one snapshot at a time, whoever writes it. */
+static bool are_keyed_over(const struct state_writer *w)
+{
+	for (uint32_t i = 0; i < w->config.state_count; i++) {
+		if (is_keyed(w, i) && !keyed_state_snapshot_is_over(w->config.states[i].keyed))
+			return false;
+	}
+	return true;
+}
+
 int state_writer_begin(struct state_writer *w, int64_t checkpoint_id, const char *directory)
 {
 	int bytes;
 
 	CHECK(!w->has_snapshot);
 	CHECK(checkpoint_id > 0);
-	if (!state_writer_is_idle(w))
+	if (!state_writer_is_idle(w) || !are_keyed_over(w))
 		return -EBUSY;
 	bytes = snprintf(w->path, sizeof(w->path), "%s/%s", directory, w->file_name);
 	if (bytes < 0 || (size_t)bytes >= sizeof(w->path))

@@ -28,7 +28,7 @@ void subtask_checkpoint_coordinator_prepare(
 
 	/* What has begun is let alone: who asks again for it is late (step 0). */
 	if (!checkpoint_options_needs_channel_state(&barrier->options) ||
-			c->async.checkpoint_id == id)
+			subtask_async_part(c, id) != NULL)
 		return;
 	c->prepared_id = id;
 	c->prepared_status = w == NULL ? -EOPNOTSUPP
@@ -53,10 +53,11 @@ void subtask_checkpoint_coordinator_finish_input(struct subtask_checkpoint_coord
 		return;
 	c->input_pending_id = 0;
 	channel_state_writer_finish_input(c->config.channel_state, checkpoint_id);
-	if (c->async.checkpoint_id != checkpoint_id)
+	struct async_part *part = subtask_async_part(c, checkpoint_id);
+	if (part == NULL)
 		return;
-	c->async.metrics.alignment_duration_ns = arrival->alignment_duration_ns;
-	c->async.metrics.bytes_processed_during_alignment = arrival->bytes_processed;
+	part->metrics.alignment_duration_ns = arrival->alignment_duration_ns;
+	part->metrics.bytes_processed_during_alignment = arrival->bytes_processed;
 }
 
 /* The first buffers of the queue are the sender's to persist. */

@@ -31,7 +31,10 @@ int subtask_checkpoint_coordinator_create(struct subtask_checkpoint_coordinator 
 		return -ENOMEM;
 	CHECK(config->max_concurrent >= 1);
 	CHECK(config->max_concurrent <= CHECKPOINTS_IN_FLIGHT_MAX);
+	CHECK(config->writer_count >= 1 && config->writer_count <= ASYNC_PARTS_MAX);
 	c->config = *config;
+	for (uint32_t i = 0; i < config->writer_count; i++)
+		c->parts[i].writer = config->writers[i];
 	c->last_checkpoint_id = -1;
 	c->timer_ns = UINT64_MAX;
 	*out = c;
@@ -117,32 +120,48 @@ static void decline(struct subtask_checkpoint_coordinator *c, int64_t id,
 
 /* ---- the end of an asynchronous part ---- */
 
-/* An acknowledged part has said its word already: only its release is awaited. */
-static void close_async(struct subtask_checkpoint_coordinator *c, enum decline_reason reason,
-		const char *text)
+struct async_part *subtask_async_part(
+		const struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id)
 {
-	int64_t id = c->async.checkpoint_id;
+	for (uint32_t i = 0; i < c->config.writer_count && checkpoint_id != 0; i++) {
+		if (c->parts[i].checkpoint_id == checkpoint_id)
+			return (struct async_part *)(uintptr_t)&c->parts[i];
+	}
+	return NULL;
+}
 
-	if (id == 0 || c->async.is_reported)
+static void empty(struct async_part *part)
+{
+	*part = (struct async_part){.writer = part->writer};
+}
+
+/* An acknowledged part has said its word already: only its release is awaited. */
+static void close_part(struct subtask_checkpoint_coordinator *c, int64_t id,
+		enum decline_reason reason, const char *text)
+{
+	struct async_part *part = subtask_async_part(c, id);
+
+	if (part == NULL || part->is_reported)
 		return;
-	c->async = (struct async_part){0};
-	if (state_writer_is_done(c->config.writer))
-		state_writer_end(c->config.writer);
+	empty(part);
+	if (state_writer_is_done(part->writer))
+		state_writer_end(part->writer);
 	else
-		state_writer_abort(c->config.writer);
+		state_writer_abort(part->writer);
 	subtask_channel_state_drop(c, id, reason, text);
 }
 
 /* SC-3. */
-static void fail_async(struct subtask_checkpoint_coordinator *c, int64_t id,
+static void fail_part(struct subtask_checkpoint_coordinator *c, int64_t id,
 		enum decline_reason reason, const char *text)
 {
+	struct async_part *part = subtask_async_part(c, id);
 	char copy[STATE_WRITER_TEXT_BYTES];
 
-	if (c->async.checkpoint_id != id || c->async.is_reported)
+	if (part == NULL || part->is_reported)
 		return;
 	snprintf(copy, sizeof(copy), "%s", text); /* it may lie in what is closed now */
-	close_async(c, reason, copy);
+	close_part(c, id, reason, copy);
 	decline(c, id, reason, copy);
 }
 
@@ -155,7 +174,7 @@ static bool is_wanted(struct subtask_checkpoint_coordinator *c, int64_t id)
 
 	if (c->last_checkpoint_id >= id) {
 		(void)forget_aborted(c, id, false);
-		if (c->async.checkpoint_id != id)
+		if (subtask_async_part(c, id) == NULL)
 			subtask_channel_state_drop(c, id, DECLINE_SUBSUMED, "it came too late");
 		return false;
 	}
@@ -186,21 +205,35 @@ static int resolve_location(const struct subtask_checkpoint_coordinator *c,
 	return length >= STATE_WRITER_PATH_BYTES ? -ENAMETOOLONG : 0;
 }
 
-static int begin_state(struct subtask_checkpoint_coordinator *c, const struct event *barrier)
+/* One whose writer has nothing under way, or NULL. */
+static struct async_part *free_part(struct subtask_checkpoint_coordinator *c)
+{
+	for (uint32_t i = 0; i < c->config.writer_count; i++) {
+		if (c->parts[i].checkpoint_id == 0 && state_writer_is_idle(c->parts[i].writer))
+			return &c->parts[i];
+	}
+	return NULL;
+}
+
+static int begin_state(struct subtask_checkpoint_coordinator *c, const struct event *barrier,
+		struct async_part **part)
 {
 	char directory[STATE_WRITER_PATH_BYTES];
 	struct checkpoint_responder *responder = c->config.responder;
 
 	if (checkpoint_options_needs_channel_state(&barrier->options) && c->prepared_status != 0)
 		return c->prepared_status;
-	if (c->async.is_reported && responder->collect != NULL)
+	*part = free_part(c);
+	if (*part == NULL && responder->collect != NULL) {
 		responder->collect(responder);
+		*part = free_part(c);
+	}
 	int status = resolve_location(c, barrier, directory);
 	if (status != 0)
 		return status;
-	if (c->async.checkpoint_id != 0)
-		return -EBUSY;
-	return state_writer_begin(c->config.writer, barrier->checkpoint_id, directory);
+	return *part == NULL ? -EBUSY
+			     : state_writer_begin((*part)->writer, barrier->checkpoint_id,
+					       directory);
 }
 
 static void refuse_snapshot(struct subtask_checkpoint_coordinator *c, int64_t id, int status)
@@ -218,23 +251,23 @@ static void refuse_snapshot(struct subtask_checkpoint_coordinator *c, int64_t id
 	decline(c, id, reason, text);
 }
 
-/* Steps 6 and 7: the synchronous part.  False: the checkpoint was declined. */
-static bool begin_snapshot(struct subtask_checkpoint_coordinator *c, const struct event *barrier)
+/* Steps 6 and 7: the synchronous part.  NULL: the checkpoint was declined. */
+static struct async_part *begin_snapshot(
+		struct subtask_checkpoint_coordinator *c, const struct event *barrier)
 {
 	int64_t id = barrier->checkpoint_id;
-	int status = begin_state(c, barrier);
+	struct async_part *part;
+	int status = begin_state(c, barrier, &part);
 
 	if (status != 0) {
 		refuse_snapshot(c, id, status);
-		return false;
+		return NULL;
 	}
 	if (c->config.files != NULL)
 		operator_files_barrier(c->config.files, id);
-	c->async = (struct async_part){
-		.checkpoint_id = id,
-		.has_in_flight = checkpoint_options_needs_channel_state(&barrier->options),
-	};
-	return true;
+	part->checkpoint_id = id;
+	part->has_in_flight = checkpoint_options_needs_channel_state(&barrier->options);
+	return part;
 }
 
 /* SP-13: there is one barrier to wait for at a time. */
@@ -244,7 +277,7 @@ static void fail_waiting_output(struct subtask_checkpoint_coordinator *c)
 
 	c->output_pending_id = 0;
 	if (id != 0)
-		fail_async(c, id, DECLINE_ASYNC_EXCEPTION,
+		fail_part(c, id, DECLINE_ASYNC_EXCEPTION,
 				"its barrier had not left when a newer one came");
 }
 
@@ -285,12 +318,15 @@ bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_c
 	chain_before_barrier(c->config.chain, id);
 	if (chain_failure(c->config.chain) != NULL)
 		return true;
-	if (!send_barrier(c, &sent, began_ns) || !begin_snapshot(c, &sent))
+	if (!send_barrier(c, &sent, began_ns))
+		return true;
+	struct async_part *part = begin_snapshot(c, &sent);
+	if (part == NULL)
 		return true;
 	(void)subtask_channel_state_finish_output(c);
 	uint64_t now_ns = clock->now_ns(clock);
-	c->async.began_ns = now_ns;
-	c->async.metrics = (struct checkpoint_metrics){
+	part->began_ns = now_ns;
+	part->metrics = (struct checkpoint_metrics){
 		.alignment_duration_ns = arrival->alignment_duration_ns,
 		.bytes_processed_during_alignment = arrival->bytes_processed,
 		.sync_duration_ns = (int64_t)(now_ns - began_ns),
@@ -307,98 +343,129 @@ const struct checkpoint_options *subtask_checkpoint_coordinator_performed(
 
 /* ---- 14.3 ---- */
 
-static const struct channel_state_result *in_flight_of(
-		const struct subtask_checkpoint_coordinator *c)
+static void acknowledge(struct subtask_checkpoint_coordinator *c, struct async_part *part)
 {
-	return c->async.has_in_flight ? channel_state_writer_result(
-						c->config.channel_state, c->async.checkpoint_id)
-				      : NULL;
-}
-
-static void acknowledge(struct subtask_checkpoint_coordinator *c)
-{
-	const struct task_state *state = state_writer_result(c->config.writer);
-	const struct channel_state_result *in_flight = in_flight_of(c);
+	const struct task_state *state = state_writer_result(part->writer);
+	const struct channel_state_result *in_flight = part->has_in_flight
+			? channel_state_writer_result(
+					  c->config.channel_state, part->checkpoint_id)
+			: NULL;
 	struct clock *clock = c->config.clock;
-	struct checkpoint_metrics *m = &c->async.metrics;
+	struct checkpoint_metrics *m = &part->metrics;
 	int64_t in_flight_bytes = in_flight != NULL ? (int64_t)in_flight->bytes : 0;
 
-	m->async_duration_ns = (int64_t)(clock->now_ns(clock) - c->async.began_ns);
+	m->async_duration_ns = (int64_t)(clock->now_ns(clock) - part->began_ns);
 	m->total_bytes = (int64_t)task_state_total_bytes(state) + in_flight_bytes;
 	m->bytes_persisted = m->total_bytes;
 	m->bytes_persisted_during_alignment = in_flight_bytes;
 	m->is_unaligned = in_flight_bytes > 0;
-	c->async.is_reported = true;
+	part->is_reported = true;
 	c->config.responder->acknowledge(
-			c->config.responder, c->async.checkpoint_id, m, state, in_flight);
+			c->config.responder, part->checkpoint_id, m, state, in_flight);
 }
 
 /* True once the states, the operators' files and the channel state are settled. */
-static bool is_settled(struct subtask_checkpoint_coordinator *c, int *status,
-		enum decline_reason *reason, const char **text)
+static bool is_settled(struct subtask_checkpoint_coordinator *c, const struct async_part *part,
+		int *status, enum decline_reason *reason, const char **text)
 {
 	struct channel_state_writer *w = c->config.channel_state;
 
 	*status = 0;
 	*reason = DECLINE_ASYNC_EXCEPTION;
-	if (state_writer_is_done(c->config.writer)) {
-		*status = state_writer_outcome(c->config.writer, text);
+	if (state_writer_is_done(part->writer)) {
+		*status = state_writer_outcome(part->writer, text);
 		if (*status != 0)
 			return true;
 	}
-	if (c->async.has_in_flight) {
-		if (!channel_state_writer_is_done(w, c->async.checkpoint_id))
+	if (part->has_in_flight) {
+		if (!channel_state_writer_is_done(w, part->checkpoint_id))
 			return false;
-		*status = channel_state_writer_outcome(
-				w, c->async.checkpoint_id, reason, text);
+		*status = channel_state_writer_outcome(w, part->checkpoint_id, reason, text);
 		if (*status != 0)
 			return true;
 	}
 	if (c->config.files != NULL &&
 			!operator_files_barrier_is_done(c->config.files, status, text))
 		return false;
-	return *status != 0 || state_writer_is_done(c->config.writer);
+	return *status != 0 || state_writer_is_done(part->writer);
 }
 
 static bool is_at_rest(const struct subtask_checkpoint_coordinator *c)
 {
 	const struct channel_state_writer *w = c->config.channel_state;
 
-	return c->async.checkpoint_id == 0 && state_writer_is_idle(c->config.writer) &&
-			(w == NULL || !c->is_closed || channel_state_writer_is_idle(w));
+	for (uint32_t i = 0; i < c->config.writer_count; i++) {
+		if (c->parts[i].checkpoint_id != 0 || !state_writer_is_idle(c->parts[i].writer))
+			return false;
+	}
+	return w == NULL || !c->is_closed || channel_state_writer_is_idle(w);
+}
+
+static uint32_t step_part(struct subtask_checkpoint_coordinator *c, struct async_part *part)
+{
+	enum decline_reason reason;
+	const char *text = "";
+	int status;
+
+	if (state_writer_is_idle(part->writer) && part->checkpoint_id == 0)
+		return 0;
+	uint32_t work = state_writer_step(part->writer, STEP_BLOCKS);
+	if (part->checkpoint_id == 0 || part->is_reported ||
+			!is_settled(c, part, &status, &reason, &text))
+		return work;
+	if (status == 0)
+		acknowledge(c, part);
+	else
+		fail_part(c, part->checkpoint_id, reason, text);
+	return work + 1;
+}
+
+/* The one with the smallest id above `id`, or NULL. */
+static struct async_part *next_part(struct subtask_checkpoint_coordinator *c, int64_t id)
+{
+	struct async_part *next = NULL;
+
+	for (uint32_t i = 0; i < c->config.writer_count; i++) {
+		struct async_part *p = &c->parts[i];
+
+		if (p->checkpoint_id > id &&
+				(next == NULL || p->checkpoint_id < next->checkpoint_id))
+			next = p;
+	}
+	return next;
 }
 
 uint32_t subtask_checkpoint_coordinator_step(
 		struct subtask_checkpoint_coordinator *c, uint64_t now_ns)
 {
-	enum decline_reason reason;
-	const char *text = "";
 	uint32_t work = subtask_channel_state_finish_output(c);
-	int status;
 
 	if (c->config.channel_state != NULL)
 		work += channel_state_writer_step(c->config.channel_state, now_ns);
-	if (state_writer_is_idle(c->config.writer) && c->async.checkpoint_id == 0)
-		return work;
-	work += state_writer_step(c->config.writer, STEP_BLOCKS);
-	if (c->async.checkpoint_id == 0 || c->async.is_reported)
-		return work;
-	if (!is_settled(c, &status, &reason, &text))
-		return work;
-	if (status == 0)
-		acknowledge(c);
-	else
-		fail_async(c, c->async.checkpoint_id, reason, text);
-	return work + 1;
+	/* Those without a checkpoint only clean up; the others in the order of their ids. */
+	for (uint32_t i = 0; i < c->config.writer_count; i++) {
+		if (c->parts[i].checkpoint_id == 0)
+			work += step_part(c, &c->parts[i]);
+	}
+	for (struct async_part *p = next_part(c, 0); p != NULL;) {
+		int64_t id = p->checkpoint_id;
+
+		work += step_part(c, p);
+		p = next_part(c, id);
+	}
+	return work;
 }
 
-void subtask_checkpoint_coordinator_release(struct subtask_checkpoint_coordinator *c)
+void subtask_checkpoint_coordinator_release(
+		struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id)
 {
-	CHECK(c->async.is_reported);
-	if (c->async.has_in_flight && !c->is_closed)
-		channel_state_writer_remove(c->config.channel_state, c->async.checkpoint_id);
-	c->async = (struct async_part){0};
-	state_writer_end(c->config.writer);
+	struct async_part *part = subtask_async_part(c, checkpoint_id);
+
+	CHECK(part != NULL && part->is_reported);
+	if (part->has_in_flight && !c->is_closed)
+		channel_state_writer_remove(c->config.channel_state, checkpoint_id);
+	empty(part);
+	state_writer_end(part->writer);
 }
 
 /* ---- 14.4, 14.5 ---- */
@@ -412,7 +479,7 @@ static void end_pending_input(struct subtask_checkpoint_coordinator *c, int64_t 
 	if (id == 0 || id >= checkpoint_id)
 		return;
 	subtask_channel_state_drop(c, id, reason, "a younger checkpoint was aborted");
-	fail_async(c, id, reason, "a younger checkpoint was aborted");
+	fail_part(c, id, reason, "a younger checkpoint was aborted");
 }
 
 void subtask_checkpoint_coordinator_abort_on_barrier(struct subtask_checkpoint_coordinator *c,
@@ -423,8 +490,7 @@ void subtask_checkpoint_coordinator_abort_on_barrier(struct subtask_checkpoint_c
 	(void)forget_aborted(c, c->last_checkpoint_id, true);
 	subtask_channel_state_drop(c, checkpoint_id, reason, "the checkpoint was aborted");
 	decline(c, checkpoint_id, reason, "");
-	if (c->async.checkpoint_id == checkpoint_id)
-		close_async(c, reason, "the checkpoint was aborted");
+	close_part(c, checkpoint_id, reason, "the checkpoint was aborted");
 	if (c->timer_id == checkpoint_id)
 		c->timer_ns = UINT64_MAX;
 	if (c->output_pending_id == checkpoint_id)
@@ -444,18 +510,20 @@ void subtask_checkpoint_coordinator_notify_aborted(
 {
 	const char *text = "the coordinator aborted the checkpoint";
 
-	if (c->async.checkpoint_id == checkpoint_id)
-		close_async(c, DECLINE_SUBSUMED, text);
-	else if (checkpoint_id > c->last_checkpoint_id)
-		remember_aborted(c, checkpoint_id);
-	if (c->async.checkpoint_id != checkpoint_id)
+	if (subtask_async_part(c, checkpoint_id) != NULL) {
+		close_part(c, checkpoint_id, DECLINE_SUBSUMED, text);
+	} else {
+		if (checkpoint_id > c->last_checkpoint_id)
+			remember_aborted(c, checkpoint_id);
 		subtask_channel_state_drop(c, checkpoint_id, DECLINE_SUBSUMED, text);
+	}
 	chain_notify_aborted(c->config.chain, checkpoint_id);
 }
 
 void subtask_checkpoint_coordinator_stop(struct subtask_checkpoint_coordinator *c)
 {
-	close_async(c, DECLINE_TASK_CLOSING, "the task ends");
+	for (uint32_t i = 0; i < c->config.writer_count; i++)
+		close_part(c, c->parts[i].checkpoint_id, DECLINE_TASK_CLOSING, "the task ends");
 	c->timer_ns = UINT64_MAX;
 }
 

@@ -14,6 +14,7 @@
  *          release }*, close, step until is_idle, destroy.
  */
 
+#include "dataplane/base/limits.h"
 #include "dataplane/checkpoint/checkpoint_metrics.h"
 #include "dataplane/wire/event.h"
 
@@ -29,11 +30,15 @@ struct savepoint_locations;
 struct state_writer;
 struct subtask_checkpoint_coordinator;
 
+/* Flink's pool has one thread more than there may be checkpoints at a time (1.5). */
+enum { ASYNC_PARTS_MAX = CHECKPOINTS_IN_FLIGHT_MAX + 1 };
+
 struct subtask_checkpoint_coordinator_config {
 	struct chain *chain;                    /* all borrowed */
 	struct output_gate *const *outputs;
 	uint32_t output_count;
-	struct state_writer *writer;
+	struct state_writer *const *writers;    /* each writes one snapshot at a time */
+	uint32_t writer_count;                  /* 1..ASYNC_PARTS_MAX */
 	struct operator_files *files;           /* NULL: the operators have none */
 	struct channel_state_writer *channel_state; /* NULL: what needs it is declined */
 	struct checkpoint_responder *responder;
@@ -96,8 +101,9 @@ void subtask_checkpoint_coordinator_cancel_downstream(
 uint32_t subtask_checkpoint_coordinator_step(
 		struct subtask_checkpoint_coordinator *c, uint64_t now_ns);
 
-/* The acknowledgement handed to the responder has been sent: its state may go. */
-void subtask_checkpoint_coordinator_release(struct subtask_checkpoint_coordinator *c);
+/* The acknowledgement of that checkpoint has been sent: its state may go. */
+void subtask_checkpoint_coordinator_release(
+		struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id);
 
 /* Ends the running asynchronous part without a word (TK-16). */
 void subtask_checkpoint_coordinator_stop(struct subtask_checkpoint_coordinator *c);

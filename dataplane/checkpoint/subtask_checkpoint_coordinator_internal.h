@@ -5,10 +5,9 @@
 
 #include "dataplane/checkpoint/subtask_checkpoint_coordinator.h"
 
-#include "dataplane/base/limits.h"
-
-/* The asynchronous part of one checkpoint. */
+/* The asynchronous part of one checkpoint, with a writer of its own. */
 struct async_part {
+	struct state_writer *writer;
 	int64_t checkpoint_id; /* 0: none */
 	uint64_t began_ns;
 	bool is_reported;      /* acknowledged, its state not released yet */
@@ -22,7 +21,7 @@ struct subtask_checkpoint_coordinator {
 	int64_t max_aborted_id;
 	uint32_t aborted_count; /* oldest first */
 	int64_t aborted[CHECKPOINTS_IN_FLIGHT_MAX];
-	struct async_part async;
+	struct async_part parts[ASYNC_PARTS_MAX]; /* writer_count of them */
 	struct checkpoint_options performed; /* of the last one */
 
 	/* channel state; 0: none */
@@ -34,6 +33,10 @@ struct subtask_checkpoint_coordinator {
 	uint64_t timer_ns;
 	bool is_closed;
 };
+
+/* The part of that checkpoint, or NULL. */
+struct async_part *subtask_async_part(
+		const struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id);
 
 /* ---- subtask_channel_state.c ---- */
 

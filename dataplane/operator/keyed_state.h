@@ -86,6 +86,8 @@ void keyed_state_remove(struct keyed_state *s, uint64_t *cursor);
 /* Freezes the present contents: O(1).  false while another one is under way (or its pieces are
  * not all released): the caller declines its checkpoint. */
 bool keyed_state_snapshot_begin(struct keyed_state *s);
+/* Nothing of the last one is under way. */
+bool keyed_state_snapshot_is_over(const struct keyed_state *s);
 
 /* Copies up to `block_budget` more blocks.  True when everything has been copied. */
 bool keyed_state_snapshot_step(struct keyed_state *s, uint32_t block_budget);

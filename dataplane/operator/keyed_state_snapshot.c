@@ -14,11 +14,15 @@ enum { LOOKS_PER_COPY = 64 };
 /* Blocks whose memory is asked for before they are copied: the copy waits for nothing else. */
 enum { BLOCKS_AHEAD = 4 };
 
+bool keyed_state_snapshot_is_over(const struct keyed_state *s)
+{
+	return s->phase == SNAPSHOT_NONE ||
+			(s->phase == SNAPSHOT_ABORTED && s->piece_count == 0);
+}
+
 bool keyed_state_snapshot_begin(struct keyed_state *s)
 {
-	if (s->phase == SNAPSHOT_ABORTED && s->piece_count == 0)
-		s->phase = SNAPSHOT_NONE;
-	if (s->phase != SNAPSHOT_NONE)
+	if (!keyed_state_snapshot_is_over(s))
 		return false;
 	CHECK(s->piece_count == 0);
 	s->phase = SNAPSHOT_COPYING;

@@ -58,7 +58,8 @@ struct stream_task_config {
 	uint32_t input_count;            /* 0: a source */
 	struct output_gate *const *outputs;
 	uint32_t output_count;
-	struct state_writer *writer;
+	struct state_writer *const *writers; /* each for one snapshot at a time */
+	uint32_t writer_count;           /* 1..ASYNC_PARTS_MAX */
 	struct operator_files *files;    /* NULL: the operators have none */
 	struct channel_state_writer *channel_state; /* NULL: what needs it is declined */
 	struct task_reporter *reporter;
@@ -104,8 +105,8 @@ void stream_task_notify_aborted(struct stream_task *t, int64_t checkpoint_id,
 		int64_t latest_completed_id);
 void stream_task_operator_event(struct stream_task *t, uint32_t operator_index, const void *data,
 		uint32_t bytes);
-/* The acknowledgement was sent. */
-void stream_task_release_state(struct stream_task *t);
+/* The acknowledgement of that checkpoint was sent. */
+void stream_task_release_state(struct stream_task *t, int64_t checkpoint_id);
 /* Makes the task fail once; later calls do nothing. */
 void stream_task_fail(struct stream_task *t, const char *text);
 /* TK-16. */

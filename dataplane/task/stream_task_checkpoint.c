@@ -373,9 +373,9 @@ void stream_task_notify_aborted(struct stream_task *t, int64_t checkpoint_id,
 	subtask_checkpoint_coordinator_notify_aborted(t->checkpoints, checkpoint_id);
 }
 
-void stream_task_release_state(struct stream_task *t)
+void stream_task_release_state(struct stream_task *t, int64_t checkpoint_id)
 {
-	subtask_checkpoint_coordinator_release(t->checkpoints);
+	subtask_checkpoint_coordinator_release(t->checkpoints, checkpoint_id);
 }
 
 uint32_t stream_task_open_channels(const struct stream_task *t)

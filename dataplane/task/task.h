@@ -11,6 +11,7 @@
  */
 
 #include "dataplane/checkpoint/declared_state.h"
+#include "dataplane/checkpoint/subtask_checkpoint_coordinator.h"
 #include "dataplane/operator/chain.h"
 #include "dataplane/task/report.h"
 #include "dataplane/task/stream_task.h"
@@ -40,8 +41,9 @@ struct task {
 	struct file_port file_port;
 	struct operator_files *files;
 	/* Shares of the worker's: each of the two reaps its own completions. */
-	struct store *writer_store, *files_store;
-	struct state_writer *writer;
+	struct store *writer_stores[ASYNC_PARTS_MAX], *files_store;
+	uint32_t writer_count; /* snapshots at a time */
+	struct state_writer *writers[ASYNC_PARTS_MAX];
 	uint32_t operator_count;
 	struct chain *chain;
 	struct stream_task *stream;

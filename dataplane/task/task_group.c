@@ -137,13 +137,25 @@ static bool has_files(const struct task_group *g, const struct task *t)
 			v->operators[v->operator_count - 1].op->role == WEIR_SINK;
 }
 
-static struct state_writer_config writer_config_of(struct task_group *g, struct task *t)
+/* One more than checkpoints at a time, as Flink has threads for them; a keyed state is copied for
+ * one snapshot at a time. */
+static uint32_t writer_count_of(const struct task_group *g, const struct task *t)
+{
+	for (uint32_t i = 0; i < t->state_count; i++) {
+		if (t->states[i].kind == WEIR_STATE_KEYED)
+			return 1;
+	}
+	return g->config.deployment->max_concurrent_checkpoints + 1;
+}
+
+static struct state_writer_config writer_config_of(
+		struct task_group *g, struct task *t, uint32_t index)
 {
 	const struct deployment *d = g->config.deployment;
 	const struct deployment_vertex *v = vertex_of(g, t);
 
 	return (struct state_writer_config){
-		.store = t->writer_store,
+		.store = t->writer_stores[index],
 		.vertex_uid = v->uid,
 		.subtask_index = t->subtask_index,
 		.parallelism = v->parallelism,
@@ -225,8 +237,9 @@ static int plan_task(struct task_group *g, uint32_t index, uint64_t *bytes,
 	status = declare_states(t, operators, count);
 	if (status != 0)
 		return status;
-	struct state_writer_config writer = writer_config_of(g, t);
+	struct state_writer_config writer = writer_config_of(g, t, 0);
 	uint64_t writer_bytes = state_writer_memory_bytes(&writer);
+	t->writer_count = writer_count_of(g, t);
 	if (writer_bytes == 0) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"vertex %s: its states cannot be written: too many, or names too "
@@ -236,7 +249,7 @@ static int plan_task(struct task_group *g, uint32_t index, uint64_t *bytes,
 	}
 	g->plans[index] = (struct task_plan){
 		.chain_bytes = chain_bytes,
-		.writer_bytes = round_up(writer_bytes),
+		.writer_bytes = t->writer_count * round_up(writer_bytes),
 		.files_bytes = has_files(g, t) ? round_up(operator_files_memory_bytes()) : 0,
 	};
 	*bytes += g->plans[index].chain_bytes + g->plans[index].writer_bytes +
@@ -371,7 +384,8 @@ static int build_stream(struct task_group *g, struct task *t)
 		.input_count = t->input_count,
 		.outputs = t->outputs,
 		.output_count = t->output_count,
-		.writer = t->writer,
+		.writers = t->writers,
+		.writer_count = t->writer_count,
 		.files = t->files,
 		.channel_state = t->channel_state,
 		.reporter = &t->reporter,
@@ -388,6 +402,31 @@ static int build_stream(struct task_group *g, struct task *t)
 	return stream_task_create(&t->stream, &config);
 }
 
+static int attach_stores(struct task *t, bool has_files)
+{
+	struct store_share *share = worker_store_share(t->worker);
+
+	for (uint32_t i = 0; i < t->writer_count; i++) {
+		t->writer_stores[i] = store_share_attach(share);
+		if (t->writer_stores[i] == NULL)
+			return -EMFILE;
+	}
+	if (has_files)
+		t->files_store = store_share_attach(share);
+	return has_files && t->files_store == NULL ? -EMFILE : 0;
+}
+
+static void build_writers(struct task_group *g, struct task *t, const struct task_plan *plan,
+		uint8_t *memory)
+{
+	for (uint32_t i = 0; i < t->writer_count; i++) {
+		struct state_writer_config config = writer_config_of(g, t, i);
+
+		t->writers[i] = state_writer_create_at(
+				memory + i * (plan->writer_bytes / t->writer_count), &config);
+	}
+}
+
 static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 		char error[TASKMANAGER_ERROR_BYTES])
 {
@@ -395,16 +434,10 @@ static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 	const struct task_plan *plan = &g->plans[index];
 	struct task *t = &g->tasks[index];
 
-	t->writer_store = store_share_attach(worker_store_share(t->worker));
-	if (t->writer_store == NULL)
-		return -EMFILE;
-	if (plan->files_bytes > 0) {
-		t->files_store = store_share_attach(worker_store_share(t->worker));
-		if (t->files_store == NULL)
-			return -EMFILE;
-	}
 	t->file_port = (struct file_port){file_open, file_write, file_close, file_publish};
-	int status = declare_task(g, t, operators, error);
+	int status = attach_stores(t, plan->files_bytes > 0);
+	if (status == 0)
+		status = declare_task(g, t, operators, error);
 	if (status == 0)
 		status = task_group_build_gates(g, t, error);
 	if (status != 0)
@@ -414,8 +447,7 @@ static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 	if (status != 0)
 		return status;
 	place_states(t);
-	struct state_writer_config writer = writer_config_of(g, t);
-	t->writer = state_writer_create_at(memory + plan->chain_bytes, &writer);
+	build_writers(g, t, plan, memory + plan->chain_bytes);
 	if (plan->files_bytes > 0)
 		t->files = operator_files_create_at(
 				memory + plan->chain_bytes + plan->writer_bytes, t->files_store);
@@ -531,7 +563,8 @@ static void destroy_task(struct task *t)
 		input_gate_destroy(t->inputs[i]);
 	for (uint32_t i = 0; i < t->output_count; i++)
 		output_gate_destroy(t->outputs[i]);
-	store_destroy(t->writer_store);
+	for (uint32_t i = 0; i < t->writer_count; i++)
+		store_destroy(t->writer_stores[i]);
 	store_destroy(t->files_store);
 	free(t->states);
 }

@@ -156,7 +156,7 @@ static void take_back_reports(struct worker *w)
 
 	while ((r = pointer_queue_pop(w->reports_back)) != NULL) {
 		if (r->report.kind == REPORT_ACKNOWLEDGE)
-			stream_task_release_state(r->task->stream);
+			stream_task_release_state(r->task->stream, r->report.checkpoint_id);
 		w->free_reports[w->free_count++] = r;
 	}
 }

@@ -133,7 +133,7 @@ static void on_acknowledge(struct task_reporter *r, int64_t id,
 	(void)state;
 	(void)in_flight;
 	(void)has_finished_operators;
-	w->has_state_to_release = true;
+	task_ids_add(&w->to_release, id);
 	w->acked_id = id;
 	w->acked_metrics = *metrics;
 	if (is_first_report(w, id))
@@ -215,7 +215,6 @@ static bool build_chain(struct task_world *w)
 static bool build_writer(struct task_world *w)
 {
 	struct state_writer_config config = {
-			.store = w->state_store,
 			.vertex_uid = "recording",
 			.parallelism = 1,
 			.group_count = 1,
@@ -238,10 +237,14 @@ static bool build_writer(struct task_world *w)
 				.memory = s.memory,
 		};
 	}
-	w->writer_memory = aligned_alloc(STORE_ALIGN_BYTES, state_writer_memory_bytes(&config));
-	if (w->writer_memory == NULL)
-		return false;
-	w->writer = state_writer_create_at(w->writer_memory, &config);
+	for (uint32_t i = 0; i < WORLD_WRITERS; i++) {
+		config.store = w->state_stores[i];
+		w->writer_memory[i] = aligned_alloc(
+				STORE_ALIGN_BYTES, state_writer_memory_bytes(&config));
+		if (w->writer_memory[i] == NULL)
+			return false;
+		w->writers[i] = state_writer_create_at(w->writer_memory[i], &config);
+	}
 	return true;
 }
 
@@ -253,7 +256,8 @@ static bool build_task(struct task_world *w)
 			.input_count = w->settings.gate_count,
 			.outputs = &w->output_gate,
 			.output_count = w->output_gate != NULL ? 1 : 0,
-			.writer = w->writer,
+			.writers = w->writers,
+			.writer_count = WORLD_WRITERS,
 			.channel_state = w->channel_state,
 			.reporter = &w->reporter,
 			.clock = &w->clock,
@@ -273,9 +277,12 @@ static bool build_stores(struct task_world *w)
 {
 	if (store_share_create(&w->share, &w->store.store) != 0)
 		return false;
-	w->state_store = store_share_attach(w->share);
+	for (uint32_t i = 0; i < WORLD_WRITERS; i++) {
+		w->state_stores[i] = store_share_attach(w->share);
+		CHECK(w->state_stores[i] != NULL);
+	}
 	w->channel_store = store_share_attach(w->share);
-	return w->state_store != NULL && w->channel_store != NULL;
+	return w->channel_store != NULL;
 }
 
 bool task_world_build(struct task_world *w)
@@ -315,6 +322,7 @@ static void free_lists(struct task_world *w)
 	task_ids_clear(&w->performed);
 	task_ids_clear(&w->reported);
 	task_ids_clear(&w->unaligned);
+	task_ids_clear(&w->to_release);
 }
 
 void task_world_destroy(struct task_world *w)
@@ -329,13 +337,15 @@ void task_world_destroy(struct task_world *w)
 		chain_close(w->chain);
 	chain_destroy(w->chain);
 	free(w->chain_memory);
-	free(w->writer_memory);
+	for (uint32_t i = 0; i < WORLD_WRITERS; i++)
+		free(w->writer_memory[i]);
 	free(w->channel_memory);
 	if (w->lines != NULL)
 		task_lines_destroy(w);
 	if (w->outputs != NULL)
 		task_outputs_destroy(w);
-	store_destroy(w->state_store);
+	for (uint32_t i = 0; i < WORLD_WRITERS; i++)
+		store_destroy(w->state_stores[i]);
 	store_destroy(w->channel_store);
 	store_share_destroy(w->share);
 	store_destroy(w->memory);
@@ -361,11 +371,12 @@ static bool emit(struct task_world *w)
 
 static bool release_state(struct task_world *w)
 {
-	if (!w->has_state_to_release)
-		return false;
-	w->has_state_to_release = false;
-	stream_task_release_state(w->task);
-	return true;
+	bool has_any = w->to_release.count > 0;
+
+	for (uint32_t i = 0; i < w->to_release.count; i++)
+		stream_task_release_state(w->task, w->to_release.at[i]);
+	task_ids_clear(&w->to_release);
+	return has_any;
 }
 
 /* Requests that a hung store does not hold back. */

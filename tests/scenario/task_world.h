@@ -42,6 +42,7 @@ enum {
 	LINE_CREDIT_COUNT = CHANNEL_BUFFERS_MAX - LINE_QUEUE_COUNT, /* in its ring, at the task */
 	WORLD_STATES_MAX = 2,   /* of the one operator: its counters and a value */
 	WORLD_LINKS_MAX = GATES_PER_TASK_MAX * CHANNELS_PER_GATE_MAX,
+	WORLD_WRITERS = 8, /* snapshots at a time */
 	WORLD_STAGING_BYTES = 1 << 20,
 };
 
@@ -118,16 +119,16 @@ struct task_world {
 	struct output_gate *output_gate; /* NULL: no outputs */
 	struct weir_value value;         /* how the operator finds us */
 	struct chain *chain;
-	void *chain_memory, *writer_memory;
+	void *chain_memory, *writer_memory[WORLD_WRITERS];
 	struct declared_state states[WORLD_STATES_MAX];
 	struct store_share *share;
-	struct store *state_store, *channel_store;
-	struct state_writer *writer;
+	struct store *state_stores[WORLD_WRITERS], *channel_store;
+	struct state_writer *writers[WORLD_WRITERS];
 	void *channel_memory;
 	struct channel_state_writer *channel_state;
 	struct task_reporter reporter;
 	struct stream_task *task;
-	bool has_state_to_release;
+	struct ids to_release;
 
 	/* ---- what has happened ---- */
 	struct words trig, aborts, delivered, acked, declined, notified;

@@ -64,6 +64,7 @@ static void on_acknowledge(struct task_reporter *r, int64_t id,
 
 	(void)in_flight;
 	f->metrics = *metrics;
+	f->acked_id = id;
 	f->handle_count = state->handle_count;
 	f->has_state = true;
 	report(r, "ack%" PRId64 "%s", id, has_finished_operators ? "+finished" : "");
@@ -147,7 +148,8 @@ void task_fixture_open(struct task_fixture *f, uint32_t gates, const struct edge
 	c.input_count = gates;
 	c.outputs = f->chain.outputs;
 	c.output_count = f->chain.output_count;
-	c.writer = f->writer;
+	c.writers = &f->writer;
+	c.writer_count = 1;
 	c.reporter = &f->reporter;
 	c.clock = &f->clock.clock;
 	c.checkpoint_dir = "checkpoints";
@@ -161,7 +163,7 @@ static uint32_t release(struct task_fixture *f)
 	if (!f->has_state || f->keeps_state)
 		return 0;
 	f->has_state = false;
-	stream_task_release_state(f->task);
+	stream_task_release_state(f->task, f->acked_id);
 	return 1;
 }
 

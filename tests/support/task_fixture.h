@@ -32,6 +32,7 @@ struct task_fixture {
 	struct stream_task *task;
 	bool keeps_state; /* acknowledged states are not released by the fixture */
 	bool has_state;
+	int64_t acked_id;
 	struct checkpoint_metrics metrics; /* of the last acknowledgement */
 	uint32_t handle_count;
 	char reports[JOURNAL_BYTES];

@@ -233,7 +233,7 @@ static void hand_in_release(struct task_reporter *r)
 			offsetof(struct task_fixture, reporter));
 
 	f->has_state = false;
-	stream_task_release_state(f->task);
+	stream_task_release_state(f->task, f->acked_id);
 }
 
 Test(stream_task, takes_a_trigger_that_came_together_with_the_release_of_the_answer_before)
