@@ -86,7 +86,8 @@ static const uint8_t *bytes_in_file(const struct look *l, uint64_t offset, uint3
 	size_t file_bytes;
 
 	id128_print(attempt.id, text);
-	snprintf(path, sizeof(path), "checkpoints/chk-%" PRId64 "/channels-%.16s", l->id, text);
+	snprintf(path, sizeof(path), "checkpoints/chk-%" PRId64 "/channels-recording-0-%.8s",
+			l->id, text);
 	const uint8_t *file = mem_store_file(l->w->memory, path, &file_bytes);
 	CHECK(file != NULL && offset + size <= file_bytes);
 	return file + offset;
