@@ -2,46 +2,11 @@
 
 #include "dataplane/base/check.h"
 #include "dataplane/base/lines.h"
-#include "dataplane/channel/output_queue.h"
+#include "dataplane/channel/output_gate_internal.h"
 #include "dataplane/wire/buf.h"
 #include "dataplane/wire/record.h"
 
 #include <errno.h>
-
-enum { BUSY_WORDS = CHANNELS_PER_GATE_MAX / 64 };
-
-/* Where the next record of a channel goes; both NULL while no buffer is open. */
-struct open {
-	uint8_t *at, *end;
-};
-
-/* The rest of a channel. */
-struct outlet {
-	struct buf *buf;        /* the open one, or NULL */
-	int64_t sent_watermark; /* of the last buffer or event made */
-};
-
-struct output_gate {
-	struct open *open;
-	struct outlet *outlets;
-	struct output_queue *queues;
-	struct buf_pool *pool;
-	uint32_t channel_count, queue_count;
-	uint32_t record_bytes;     /* 0: variable */
-	uint32_t record_bytes_max; /* prefix included when variable */
-	uint32_t usable_bytes;     /* of a buffer */
-	uint32_t free_bytes;       /* every channel has at least that much; measured when low */
-	uint32_t oversized_bytes;
-	int64_t watermark;
-	uint64_t flush_ns, next_flush_ns;
-	bool is_aligned_only, is_starved;
-	uint64_t starved_since_ns; /* 0: not seen yet */
-	uint32_t processed_count;  /* channels, from 0 on, known to have processed all */
-	struct output_gate_counters counters;
-	uint64_t busy[BUSY_WORDS]; /* channels whose queue is not empty */
-	uint16_t targets[RECORDS_COUNT_MAX];
-	struct partitioner partitioner;
-};
 
 /* ---- life ---- */
 
@@ -145,11 +110,6 @@ void output_gate_destroy(struct output_gate *g)
 
 /* ---- buffers of a channel ---- */
 
-static uint32_t held_count(const struct output_gate *g, uint32_t c)
-{
-	return output_queue_count(&g->queues[c]) + (g->outlets[c].buf != NULL);
-}
-
 /* Ends the open buffer and puts it in the queue. */
 static void finish(struct output_gate *g, uint32_t c)
 {
@@ -172,27 +132,12 @@ static void open_next(struct output_gate *g, uint32_t c)
 {
 	if (g->outlets[c].buf != NULL)
 		finish(g, c);
-	DCHECK(held_count(g, c) < g->queue_count);
+	DCHECK(output_gate_held_count(g, c) < g->queue_count);
 
 	struct buf *b = buf_alloc(g->pool);
 	CHECK(b != NULL);
 	g->outlets[c].buf = b;
 	g->open[c] = (struct open){b->data, b->data + g->usable_bytes};
-}
-
-int output_gate_restore(
-		struct output_gate *g, uint32_t channel, struct buf *const *bufs, uint32_t count)
-{
-	CHECK(channel < g->channel_count);
-	CHECK(held_count(g, channel) == 0);
-	if (count > g->queue_count)
-		return -ENOSPC;
-	for (uint32_t i = 0; i < count; i++)
-		output_queue_add(&g->queues[channel], bufs[i]);
-	if (count > 0)
-		g->busy[channel / 64] |= 1ull << (channel % 64);
-	g->free_bytes = 0;
-	return 0;
 }
 
 /* ---- room ---- */
@@ -203,7 +148,7 @@ static uint32_t measure(const struct output_gate *g)
 
 	for (uint32_t c = 0; c < g->channel_count; c++) {
 		uint32_t bytes = (uint32_t)(g->open[c].end - g->open[c].at) +
-				(g->queue_count - held_count(g, c)) * g->usable_bytes;
+				(g->queue_count - output_gate_held_count(g, c)) * g->usable_bytes;
 
 		least = smaller(least, bytes);
 	}
@@ -474,7 +419,7 @@ static bool flush_channel(struct output_gate *g, uint32_t c)
 {
 	if (g->outlets[c].buf == NULL) {
 		if (g->outlets[c].sent_watermark == g->watermark ||
-				held_count(g, c) == g->queue_count)
+				output_gate_held_count(g, c) == g->queue_count)
 			return false;
 		open_next(g, c);
 	}
@@ -533,77 +478,4 @@ uint32_t output_gate_poll(struct output_gate *g, uint64_t now_ns)
 	}
 	account_starving(g, now_ns);
 	return moved;
-}
-
-/* ---- questions ---- */
-
-uint32_t output_gate_channel_count(const struct output_gate *g)
-{
-	return g->channel_count;
-}
-
-bool output_gate_has_queued(const struct output_gate *g)
-{
-	for (uint32_t word = 0; word * 64 < g->channel_count; word++) {
-		if (g->busy[word] != 0)
-			return true;
-	}
-	return false;
-}
-
-bool output_gate_is_idle(const struct output_gate *g)
-{
-	for (uint32_t c = 0; c < g->channel_count; c++) {
-		if (g->outlets[c].buf != NULL || g->outlets[c].sent_watermark != g->watermark)
-			return false;
-	}
-	return !output_gate_has_queued(g);
-}
-
-bool output_gate_is_all_processed(struct output_gate *g)
-{
-	while (g->processed_count < g->channel_count &&
-			ring_channel_is_all_processed(g->queues[g->processed_count].channel))
-		g->processed_count++;
-	return g->processed_count == g->channel_count;
-}
-
-const struct output_gate_counters *output_gate_counters(const struct output_gate *g)
-{
-	return &g->counters;
-}
-
-bool output_gate_carries_unaligned(const struct output_gate *g)
-{
-	return !g->is_aligned_only;
-}
-
-uint32_t output_gate_overtaken_count(const struct output_gate *g, uint32_t channel)
-{
-	const struct output_queue *q = output_gate_queue(g, channel);
-
-	if (g->is_aligned_only || ring_channel_config(q->channel)->is_plain)
-		return 0;
-	return output_queue_count(q);
-}
-
-bool output_gate_is_held(const struct output_gate *g, int64_t checkpoint_id)
-{
-	for (uint32_t c = 0; c < g->channel_count && !g->is_aligned_only; c++) {
-		if (output_queue_is_held(&g->queues[c], checkpoint_id))
-			return true;
-	}
-	return false;
-}
-
-uint32_t output_gate_time_out(struct output_gate *g, uint32_t channel, int64_t checkpoint_id)
-{
-	CHECK(channel < g->channel_count);
-	return output_queue_time_out(&g->queues[channel], checkpoint_id);
-}
-
-const struct output_queue *output_gate_queue(const struct output_gate *g, uint32_t channel)
-{
-	CHECK(channel < g->channel_count);
-	return &g->queues[channel];
 }
