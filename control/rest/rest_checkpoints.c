@@ -100,7 +100,8 @@ static json_t *checkpoint(const struct job_master *jm, const struct checkpoint_r
 		json_object_set_new(json, "external_path",
 				rest_text(r->location != NULL ? r->location : ""));
 		json_object_set_new(json, "discarded",
-				json_boolean(!job_master_is_retained(jm, r->id)));
+				json_boolean(!checkpoint_properties_is_savepoint(&r->properties) &&
+						!job_master_is_retained(jm, r->id)));
 	} else if (r->status == CHECKPOINT_FAILED) {
 		json_object_set_new(json, "failure_timestamp", json_integer(r->end_ms));
 		json_object_set_new(json, "failure_message",

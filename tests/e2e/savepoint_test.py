@@ -24,8 +24,8 @@ def test(w):
     path = answer["operation"]["location"]
     expect(os.path.dirname(path) == w.path("sp"), f"it lies below the directory: {path}")
     history = w.weir_json("checkpoints", JOB, *rest)["history"]
-    kinds = [c["checkpoint_type"] for c in history if c["is_savepoint"]]
-    expect_equal(kinds, ["SAVEPOINT"], f"the history calls it what it is: {history}")
+    kinds = [(c["checkpoint_type"], c["discarded"]) for c in history if c["is_savepoint"]]
+    expect_equal(kinds, [("SAVEPOINT", False)], f"the history calls it what it is: {history}")
     newest = w.newest_checkpoint()
     w.wait_for_checkpoint(newest + 5)  # the job goes on, older checkpoints go
     status, out, err = w.weir("savepoint", JOB, "sp", *rest)  # below the caller's directory

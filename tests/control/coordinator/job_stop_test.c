@@ -112,6 +112,40 @@ Test(job_stop, goes_on_when_the_savepoint_has_no_place)
 	cr_assert_eq(job_master_savepoint(job, &order, &id, text), 0, "%s", text);
 }
 
+/* ---- cancel with savepoint (SV-2) ---- */
+
+static void cancel_with_savepoint(void)
+{
+	struct savepoint_order order = {.end = SAVEPOINT_CANCEL, .directory = directory};
+	struct id128 id = request_id;
+	char text[JOB_TEXT_BYTES];
+
+	submit(counting, "none");
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING) &&
+			job_master_execution(job, 1, 1)->state == EXECUTION_RUNNING);
+	cr_assert_eq(job_master_savepoint(job, &order, &id, text), 0, "%s", text);
+	WAIT_UNTIL(answer().is_done);
+}
+
+Test(job_stop, cancels_a_job_when_its_savepoint_is_complete)
+{
+	cancel_with_savepoint();
+	cr_assert(answer().is_success);
+	WAIT_UNTIL(is_in(JOB_STATUS_CANCELED));
+	cr_assert_eq(count_savepoints(), 1);
+}
+
+Test(job_stop, cancels_nothing_when_the_savepoint_failed_and_takes_checkpoints_again)
+{
+	set("execution.checkpointing.interval=%s", "20 ms");
+	fake_task_manager_behaviour(tm)->must_decline = true;
+	cancel_with_savepoint();
+	cr_assert_not(answer().is_success);
+	fake_task_manager_behaviour(tm)->must_decline = false;
+	WAIT_UNTIL(record()->confirmed_id > 1);
+	cr_assert(is_in(JOB_STATUS_RUNNING));
+}
+
 /* ---- behind the point of no return ---- */
 
 static void restart_coordinator(void)

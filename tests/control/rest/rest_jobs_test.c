@@ -217,6 +217,8 @@ Test(rest_jobs, answers_a_stop_that_is_asked_for_twice_once)
 	cr_assert_str_eq(rest_text_at(json_object_get(json, "status"), "id"), "IN_PROGRESS");
 	cr_assert(json_is_null(json_object_get(json, "operation")));
 	json_decref(json);
+	rest_as_flink("GET_jobs_JOB_savepoints_REQUEST_in_progress",
+			"/jobs/paced/savepoints/" TRIGGER_ID);
 	cr_assert_not(coordinator_has_news(rest_world.coordinator));
 	cancel();
 	cr_assert(coordinator_has_news(rest_world.coordinator));
