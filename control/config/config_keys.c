@@ -52,7 +52,7 @@ static const struct config_key keys[] = {
 		BOUNDS(1, CHECKPOINTS_IN_FLIGHT_MAX), FOR(SERVERS),
 		HELP("pending checkpoints at one time")},
 	{CHOICE(CHECKPOINTING "mode", "EXACTLY_ONCE", "EXACTLY_ONCE|AT_LEAST_ONCE"), FOR(SERVERS),
-		ONLY("EXACTLY_ONCE"), HELP("what a restore guarantees")},
+		HELP("what a restore guarantees; at-least-once never blocks a channel")},
 	{INTEGER(CHECKPOINTING "tolerable-failed-checkpoints", "2147483647"), BOUNDS(0, INT32_MAX),
 		FOR(SERVERS), HELP("consecutive failures that do not fail the job")},
 	{INTEGER(CHECKPOINTING "num-retained", "3"), BOUNDS(1, INT32_MAX), FOR(SERVERS),

@@ -56,6 +56,8 @@ static void read_config(const struct job_master *jm, struct checkpoint_coordinat
 	k->savepoint_directory = config_text(c, CHECKPOINTING "savepoint-dir");
 	k->history_max = (uint32_t)config_int(c, "web.checkpoints.history");
 	k->is_finished_enabled = true;
+	k->alignment.is_exactly_once =
+			config_is_choice(c, CHECKPOINTING "mode", "EXACTLY_ONCE");
 	k->alignment.is_unaligned = config_bool(c, CHECKPOINTING "unaligned.enabled");
 	k->alignment.aligned_timeout_ms = ms_of(c, CHECKPOINTING "aligned-checkpoint-timeout");
 	k->seed = jm->run;

@@ -95,6 +95,7 @@ static const char *const task_keys[] = {
 		"execution.buffer-timeout.interval",
 		"execution.checkpointing.data-inline-threshold",
 		"execution.checkpointing.max-concurrent-checkpoints",
+		"execution.checkpointing.mode",
 		"execution.checkpointing.unaligned.enabled",
 		"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file",
 		"parallelism.default",

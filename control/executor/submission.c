@@ -135,6 +135,8 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 {
 	const struct config *c = s->config;
 	bool is_timed = config_bool(c, "execution.buffer-timeout.enabled");
+	bool is_at_least_once =
+			config_is_choice(c, "execution.checkpointing.mode", "AT_LEAST_ONCE");
 
 	s->deployment = (struct deployment){
 			.job = s->spec->id,
@@ -147,7 +149,9 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 								"interval")
 						      : UINT64_MAX,
 			.checkpointing = true,
-			.unaligned = config_bool(c, "execution.checkpointing.unaligned.enabled"),
+			.is_at_least_once = is_at_least_once,
+			.unaligned = !is_at_least_once && /* OP-1 */
+					config_bool(c, "execution.checkpointing.unaligned.enabled"),
 			.subtasks_per_channel_state_file = u32_of(c,
 					"execution.checkpointing.unaligned."
 					"max-subtasks-per-channel-state-file"),

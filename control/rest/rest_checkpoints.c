@@ -204,7 +204,11 @@ void rest_get_checkpoints_config(struct rest_call *call)
 	rest_answer(call, 200,
 			json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:s, s:b, s:I, s:I, s:b, "
 				  "s:b, s:i, s:s}",
-					"mode", "exactly_once", "interval",
+					"mode",
+					config_is_choice(c, CHECKPOINTING "mode", "EXACTLY_ONCE")
+							? "exactly_once"
+							: "at_least_once",
+					"interval",
 					interval > 0 ? interval : (json_int_t)INT64_MAX, "timeout",
 					ms_of(c, CHECKPOINTING "timeout"), "min_pause",
 					ms_of(c, CHECKPOINTING "min-pause"), "max_concurrent",

@@ -67,6 +67,7 @@ struct deployment {
 	uint32_t channel_queue_count;    /* buffers in the sender's output queue */
 	uint64_t buffer_timeout_ns;      /* execution.buffer-timeout */
 	bool checkpointing; /* an interval is configured, or checkpoints can be asked for */
+	bool is_at_least_once; /* execution.checkpointing.mode: barriers are counted, not aligned */
 	bool unaligned;     /* barriers may overtake data (execution.checkpointing.unaligned) */
 	uint32_t subtasks_per_channel_state_file; /* 1 or more (CS-7) */
 	bool must_drop_in_flight; /* restore without channel state (RE-11) */

@@ -397,6 +397,7 @@ static int build_stream(struct task_group *g, struct task *t)
 		.max_concurrent = d->max_concurrent_checkpoints,
 		.checkpointing = d->checkpointing,
 		.has_finished_tasks = true,
+		.is_at_least_once = d->is_at_least_once,
 	};
 
 	return stream_task_create(&t->stream, &config);

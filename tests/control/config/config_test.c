@@ -151,16 +151,12 @@ Test(config, a_key_given_twice_is_refused_under_any_of_its_names)
 
 Test(config, what_this_version_cannot_do_is_refused_only_when_asked_for)
 {
-	cr_expect_eq(load("execution.checkpointing.mode: exactly_once\n"
+	cr_expect_eq(load("execution.checkpointing.mode: at_least_once\n"
 			  "execution.checkpointing.unaligned: false\n"
 			  "execution.checkpointing.file-merging.max-space-amplification: 2\n"
 			  "execution.checkpointing.write-buffer-size: 4096\n"
 			  "weir.nic.ports: []\n"),
 			0, "%s", error.text);
-	expect_refused("execution.checkpointing.mode: AT_LEAST_ONCE\n",
-			"host.yaml:1:31: execution.checkpointing.mode: \"AT_LEAST_ONCE\" is not "
-			"supported "
-			"yet; expected \"EXACTLY_ONCE\"");
 	expect_refused("execution.checkpointing.unaligned.forced: true\n",
 			"host.yaml:1:43: execution.checkpointing.unaligned.forced: \"true\" is "
 			"not "
