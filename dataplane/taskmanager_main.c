@@ -17,13 +17,17 @@
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
 #include "dataplane/base/prng.h"
+#include "dataplane/channel/net_faults.h"
 #include "dataplane/task/taskmanager.h"
 #include "nic/eal.h"
 #include "nic/host_memory.h"
 #include "nic/mempool.h"
+#include "nic/port.h"
+#include "nic/port_transport.h"
 #include "nic/probe.h"
 #include "nic/topology.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -32,7 +36,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ERROR_BYTES = 4096, END_TIMEOUT_S = 20, MEBIBYTE = 1 << 20 };
+enum {
+	ERROR_BYTES = 4096,
+	END_TIMEOUT_S = 20,
+	MEBIBYTE = 1 << 20,
+	LINK_EAL_BYTES = 8 << 20, /* of a port, beside its frames */
+	LINK_SLACK_FRAMES = 1024,
+};
+
+/* A peer may be a while about its tasks before it says its first word. */
+#define LINK_CONNECT_TIMEOUT_NS UINT64_C(60000000000)
 
 struct options {
 	struct job_options job;
@@ -52,6 +65,12 @@ struct program {
 	uint32_t pool_count, buf_bytes;
 	size_t state_bytes;
 	struct mempool *pool;
+	struct port *port; /* to other TaskManagers; NULL: none */
+	struct port_transport *wire;
+	struct net_faults *faults;
+	struct net_address link;
+	uint8_t gateway[6];
+	char link_text[NET_ADDRESS_TEXT_BYTES];
 	void *state;
 	struct taskmanager *taskmanager;
 	struct loop *loop;
@@ -160,11 +179,26 @@ static int plan_memory(struct program *p)
 	return 0;
 }
 
+static bool has_link(const struct program *p)
+{
+	return config_text(p->config, "weir.link.port")[0] != '\0';
+}
+
+/* What a port takes of the EAL: frames to receive and heads to send. */
+static size_t link_memory_bytes(const struct program *p)
+{
+	size_t frames = (size_t)config_int(p->config, "weir.link.descriptors") + LINK_SLACK_FRAMES;
+	size_t frame = config_int(p->config, "weir.link.mtu") > 1500 ? FRAME_BYTES_MAX : 2048;
+
+	return has_link(p) ? 2 * frames * (frame + 512) + LINK_EAL_BYTES : 0;
+}
+
 static int start_eal(struct program *p)
 {
 	char line[EAL_LINE_BYTES];
 	struct config_list extra;
-	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count);
+	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
+			link_memory_bytes(p);
 
 	if (config_is_set(p->config, "weir.memory"))
 		memory = (size_t)config_size(p->config, "weir.memory");
@@ -201,6 +235,88 @@ static void destroy_pool(struct program *p)
 	mempool_destroy(p->pool);
 }
 
+/* 169.254.x.y by the MAC: frames go by MAC and token, so two of one address do no harm. */
+static void choose_link_address(struct program *p)
+{
+	const char *text = config_text(p->config, "weir.link.address");
+
+	port_mac(p->port, p->link.mac);
+	p->link.udp_port = (uint16_t)config_int(p->config, "weir.link.udp-port");
+	p->link.frame_bytes_max = (uint16_t)port_frame_bytes_max(p->port);
+	p->link.window_frames = port_rx_descriptors(p->port);
+	p->link.is_ipv6 = strchr(text, ':') != NULL;
+	if (strcmp(text, "auto") == 0)
+		memcpy(p->link.ip,
+				(const uint8_t[]){169, 254, (uint8_t)(p->link.mac[4] % 254 + 1),
+						p->link.mac[5]},
+				4);
+	else
+		CHECK(inet_pton(p->link.is_ipv6 ? AF_INET6 : AF_INET, text, p->link.ip) == 1);
+	net_address_print(&p->link, p->link_text);
+}
+
+static int spoil_wire(struct program *p)
+{
+	const char *text = config_text(p->config, "weir.link.faults");
+	struct net_faults_config faults;
+	char why[NET_FAULTS_TEXT_BYTES];
+
+	if (text[0] == '\0')
+		return 0;
+	if (net_faults_parse(text, &faults, why) != 0) {
+		snprintf(p->error, sizeof(p->error), "weir.link.faults: %s", why);
+		return -EINVAL;
+	}
+	log_warn("taskmanager", "the link is made bad on purpose: %s", text);
+	return net_faults_create(
+			&p->faults, port_transport_port(p->wire), &faults, clock_real());
+}
+
+static void close_link(struct program *p)
+{
+	net_faults_destroy(p->faults);
+	port_transport_destroy(p->wire);
+	port_destroy(p->port);
+}
+
+static int open_link(struct program *p)
+{
+	uint16_t descriptors = (uint16_t)config_int(p->config, "weir.link.descriptors");
+	char text[PORT_TEXT_BYTES];
+
+	if (!has_link(p))
+		return 0;
+	int rc = port_create(&p->port,
+			&(struct port_config){
+					.name = config_text(p->config, "weir.link.port"),
+					.mtu = (uint32_t)config_int(p->config, "weir.link.mtu"),
+					.rx_descriptors = descriptors,
+					.tx_descriptors = descriptors,
+			},
+			p->error);
+	if (rc == 0)
+		rc = port_transport_create(&p->wire, p->port);
+	if (rc == 0)
+		rc = spoil_wire(p);
+	if (rc != 0) {
+		close_link(p);
+		return rc;
+	}
+	choose_link_address(p);
+	(void)net_mac_parse(config_text(p->config, "weir.link.gateway"), p->gateway);
+	port_print(p->port, text);
+	log_info("taskmanager", "link: %s at %s", text, p->link_text);
+	return 0;
+}
+
+static struct transport *link_transport(const struct program *p)
+{
+	if (p->wire == NULL)
+		return NULL;
+	return p->faults != NULL ? net_faults_transport(p->faults)
+				 : port_transport_port(p->wire);
+}
+
 static int map_state(struct program *p)
 {
 	return host_memory_map(&p->state, p->state_bytes, p->use_hugepages, p->error);
@@ -228,6 +344,16 @@ static int make_taskmanager(struct program *p)
 					.storage = config_choice(p->config, "weir.storage",
 							storage, sizeof(storage)),
 					.clock = clock_real(),
+					.transport = link_transport(p),
+					.link_address = p->link,
+					.link_gateway = config_text(p->config,
+								"weir.link.gateway")[0] ==
+									'\0'
+							? NULL
+							: p->gateway,
+					.link_connect_timeout_ns = LINK_CONNECT_TIMEOUT_NS,
+					.link_peer_timeout_ns = (uint64_t)config_duration_ns(
+							p->config, "weir.link.timeout"),
 			},
 			p->error);
 }
@@ -303,6 +429,7 @@ static int make_executor(struct program *p)
 					.state_bytes = p->state_bytes,
 					.pages = p->use_hugepages ? "2 MiB hugepages"
 								  : "no hugepages",
+					.link_address = p->link_text,
 					.refused = on_refused,
 					.context = p,
 			});
@@ -328,6 +455,7 @@ static const struct step steps[] = {
 		{"memory plan", plan_memory, NULL},
 		{"EAL", start_eal, stop_eal},
 		{"buffer pool", make_pool, destroy_pool},
+		{"link", open_link, close_link},
 		{"state memory", map_state, unmap_state},
 		{"data plane", make_taskmanager, destroy_taskmanager},
 		{"loop", make_loop, destroy_loop},

@@ -14,6 +14,7 @@ enum {
 	CACHE_COUNT = 32, /* buffers a lcore keeps for itself */
 	OBJECT_OVERHEAD_BYTES = 512,
 	EAL_OVERHEAD_BYTES = 32 << 20,
+	PAGE_BYTES = 4096,
 };
 
 struct mempool {
@@ -31,6 +32,9 @@ size_t mempool_memory_bytes(uint32_t count, uint32_t buf_bytes, uint32_t worker_
 {
 	size_t object = (size_t)buf_mempool_room_bytes(buf_bytes) + OBJECT_OVERHEAD_BYTES;
 
+	/* Without hugepages an object larger than a page begins one. */
+	if (object > PAGE_BYTES)
+		object = RTE_ALIGN(object, PAGE_BYTES);
 	return mbuf_count(count, worker_count) * object + EAL_OVERHEAD_BYTES;
 }
 

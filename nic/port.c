@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct port {
 	char name[64], driver[DRIVER_BYTES];
 	uint32_t mtu;
 	uint16_t rx_descriptors, tx_descriptors;
-	bool can_udp_checksum, has_segments, can_reclaim, is_started;
+	bool can_udp_checksum, has_segments, can_reclaim, is_started, is_closed;
 	struct rte_mempool *rx_pool;
 };
 
@@ -164,6 +165,34 @@ static int configure(struct port *p, const struct port_config *config,
 	return rc;
 }
 
+/* A memif client does not start before its server is there, and not again after that was away; a
+ * server waits by itself. */
+static bool is_dialling(const struct port *p)
+{
+	return strcmp(p->driver, "net_memif") == 0;
+}
+
+bool port_is_running(const struct port *p)
+{
+	return p->is_started;
+}
+
+void port_try_start(struct port *p)
+{
+	if (!is_dialling(p))
+		return;
+	if (p->is_started)
+		(void)rte_eth_dev_stop(p->id);
+	p->is_started = rte_eth_dev_start(p->id) == 0;
+}
+
+/* It would say so at each attempt. */
+static void hush(const struct port *p)
+{
+	if (is_dialling(p))
+		(void)rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_EMERG);
+}
+
 /* A device that has an MTU of its own is told; a virtual one that has none passes what it is
  * given. */
 static int start(struct port *p, const struct port_config *config)
@@ -172,9 +201,10 @@ static int start(struct port *p, const struct port_config *config)
 
 	if (rc != 0 && rc != -ENOTSUP && !copies_at_once(p->driver))
 		return rc;
+	hush(p);
 	rc = rte_eth_dev_start(p->id);
 	if (rc != 0)
-		return rc;
+		return is_dialling(p) ? 0 : rc;
 	p->is_started = true;
 	/* Kernel devices would otherwise drop what is not for their own MAC. */
 	(void)rte_eth_promiscuous_enable(p->id);
@@ -195,6 +225,7 @@ int port_create(struct port **out, const struct port_config *config, char error[
 	if (rc == 0)
 		rc = start(p, config);
 	if (rc != 0) {
+		p->is_closed = p->driver[0] == '\0';
 		if (error[0] == '\0')
 			snprintf(error, PORT_ERROR_BYTES, "port %s (%s) did not start: %s",
 					p->name, p->driver, strerror(-rc));
@@ -207,12 +238,14 @@ int port_create(struct port **out, const struct port_config *config, char error[
 
 void port_stop(struct port *p)
 {
-	if (!p->is_started)
+	if (p->is_closed)
 		return;
-	(void)rte_eth_dev_stop(p->id);
+	p->is_closed = true;
+	if (p->is_started)
+		(void)rte_eth_dev_stop(p->id);
 	/* net_memif hears on another thread of a peer that goes, and is not safe against that while
 	 * it closes. */
-	if (strcmp(p->driver, "net_memif") == 0)
+	if (is_dialling(p))
 		usleep(STOP_US);
 	(void)rte_eth_dev_close(p->id);
 	p->is_started = false;

@@ -5,7 +5,7 @@
  * queue pair, started.
  *
  * Place    nic; used by taskmanager_main.c; port_transport works on its queue pair.
- * Thread   create and destroy on the control thread, after eal_start.
+ * Thread   create and destroy on the control thread, after eal_start; try_start on the queue's.
  * Memory   receive buffers for the descriptors and what is under way, each of one largest frame.
  * Errors   0 or -errno with one line that names the port and what to do.
  * Life     create, { bursts on its queue }*, stop, destroy.
@@ -54,6 +54,11 @@ void port_counters(const struct port *p, struct port_counters *out);
 
 /* Whether the other side is there: a cable, a process. */
 bool port_is_up(const struct port *p);
+/* Bursts may be asked of it. */
+bool port_is_running(const struct port *p);
+/* A memif client whose server was not there, or has gone: looks again.  On the thread of the
+ * bursts. */
+void port_try_start(struct port *p);
 
 /* The device lets go of all it was given to send. */
 void port_stop(struct port *p);

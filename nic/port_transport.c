@@ -14,6 +14,7 @@
 enum {
 	BURST_MAX = 64,
 	POOL_CACHE = 32,
+	START_INTERVAL_NS = 20000000, /* between attempts to find the other side */
 	POOL_SLACK = 2 * BURST_MAX + POOL_CACHE + POOL_CACHE / 2,
 };
 
@@ -29,6 +30,7 @@ struct port_transport {
 	uint16_t port_id;
 	bool can_refer;
 	struct rte_mempool *heads, *references;
+	uint64_t tried_ns; /* to start the port */
 	uint32_t pending_head, pending_tail; /* made, not yet taken by the device */
 	struct rte_mbuf *pending[BURST_MAX];
 	uint8_t flat[BURST_MAX][FRAME_BYTES_MAX]; /* frames that arrived in pieces */
@@ -109,7 +111,7 @@ static bool flush(struct port_transport *t)
 {
 	uint32_t count = t->pending_tail - t->pending_head;
 
-	if (count > 0)
+	if (count > 0 && port_is_running(t->port))
 		t->pending_head += rte_eth_tx_burst(t->port_id, 0, t->pending + t->pending_head,
 				(uint16_t)count);
 	return t->pending_head == t->pending_tail;
@@ -139,10 +141,16 @@ static uint32_t transport_send(struct transport *transport, const struct frame_o
 	return taken;
 }
 
-static void transport_reclaim(struct transport *transport)
+static void transport_reclaim(struct transport *transport, uint64_t now_ns)
 {
 	struct port_transport *t = of(transport);
 
+	if (!port_is_up(t->port) && now_ns - t->tried_ns > START_INTERVAL_NS) {
+		t->tried_ns = now_ns;
+		port_try_start(t->port);
+	}
+	if (!port_is_running(t->port))
+		return;
 	(void)flush(t);
 	(void)rte_eth_tx_done_cleanup(t->port_id, 0, 0);
 }
@@ -158,6 +166,8 @@ static uint32_t transport_receive(struct transport *transport, struct frame_in *
 
 	if (count > BURST_MAX)
 		count = BURST_MAX;
+	if (!port_is_running(t->port))
+		return 0;
 	got = rte_eth_rx_burst(t->port_id, 0, mbufs, (uint16_t)count);
 	for (uint32_t i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
@@ -186,10 +196,10 @@ static int make_pools(struct port_transport *t)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t count = (uint32_t)port_tx_descriptors(t->port) + POOL_SLACK;
-	uint32_t head_room = RTE_PKTMBUF_HEADROOM + FRAME_HEAD_BYTES_MAX;
+	/* A body that has no owner is copied behind its head. */
+	uint32_t head_room = RTE_PKTMBUF_HEADROOM +
+			RTE_MAX((uint32_t)FRAME_HEAD_BYTES_MAX, t->transport.frame_bytes_max);
 
-	if (!t->can_refer)
-		head_room = RTE_PKTMBUF_HEADROOM + FRAME_BYTES_MAX;
 	snprintf(name, sizeof(name), "weir_heads_%u", t->port_id);
 	t->heads = rte_pktmbuf_pool_create(
 			name, count, POOL_CACHE, 0, (uint16_t)head_room, SOCKET_ID_ANY);

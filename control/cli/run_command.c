@@ -7,9 +7,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	OPTION_TASKMANAGERS = 0x100,
+	OPTION_LINK,
 	OPTION_RESTORE,
 	OPTION_ALLOW_REWIND,
 	OPTION_JSON,
@@ -25,6 +27,8 @@ static const char help[] =
 		"\n"
 		"  --taskmanagers N        how many processes; one runs the job, others stand by\n"
 		"                          (1)\n"
+		"  --link memif            the job runs on both of two TaskManagers, joined by\n"
+		"                          shared memory\n"
 		"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"
 		"  --allow-rewind          when the newest checkpoint is damaged take an older\n"
 		"                          one, and withdraw the output committed above it\n"
@@ -39,6 +43,7 @@ static const char help[] =
 		"Examples:\n"
 		"  weir run control/jobs/flow-metering.yaml --set source.path=a.pcap\n"
 		"  weir run job.yaml --taskmanagers 2 -D execution.checkpointing.interval=100ms\n"
+		"  weir run job.yaml --taskmanagers 2 --link memif\n"
 		"  weir run job.yaml --restore latest --json\n";
 
 /* -1: go on; else the exit code. */
@@ -53,6 +58,13 @@ static int take_option(int option, struct run_options *run, struct job_options *
 				run->taskmanager_count > TASKMANAGERS_MAX)
 			return cli_usage(run->is_json, "run",
 					"--taskmanagers: expected a number from 1 to 64");
+		return -1;
+	case OPTION_LINK:
+		if (strcmp(optarg, "memif") != 0)
+			return cli_usage(run->is_json, "run",
+					"--link: memif is the only one; for other ports start "
+					"weir-taskmanager with weir.link.port");
+		run->is_linked = true;
 		return -1;
 	case OPTION_RESTORE:
 		if (optarg[0] == '-')
@@ -83,6 +95,7 @@ int run_command(int argc, char **argv)
 {
 	static const struct option options[] = {JOB_OPTIONS_LONG,
 			{"taskmanagers", required_argument, NULL, OPTION_TASKMANAGERS},
+			{"link", required_argument, NULL, OPTION_LINK},
 			{"restore", required_argument, NULL, OPTION_RESTORE},
 			{"allow-rewind", no_argument, NULL, OPTION_ALLOW_REWIND},
 			{"json", no_argument, NULL, OPTION_JSON},
@@ -104,6 +117,9 @@ int run_command(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cli_usage(run.is_json, "run", "expected one job file");
+	if (run.is_linked && run.taskmanager_count != 2)
+		return cli_usage(run.is_json, "run",
+				"--link memif joins two: give --taskmanagers 2 too");
 	run.job_path = argv[optind];
 	run.config_path = job.config_path;
 	run.defines = job.defines;

@@ -128,8 +128,13 @@ static int start_child(struct run *r, struct child *c, const char *const *own)
 static int start_coordinator(struct run *r)
 {
 	char rpc_port[64] = "jobmanager.rpc.port=0", rest_port[64] = "";
-	const char *own[7] = {NULL};
+	const char *own[9] = {NULL};
 	uint32_t count = 0;
+
+	if (r->options->is_linked) {
+		own[count++] = "-D";
+		own[count++] = "weir.job.taskmanagers=2";
+	}
 
 	/* What an earlier run left is not this one's; started again, it goes on with this job. */
 	own[count++] = "--recover";
@@ -155,8 +160,17 @@ static int start_coordinator(struct run *r)
 
 static int start_taskmanager(struct run *r, uint32_t index)
 {
-	const char *own[] = {"--coordinator", r->rpc, NULL};
+	char vdev[160];
+	const char *own[] = {"--coordinator", r->rpc, NULL, "weir.link.port=net_memif0", "-D", vdev,
+			NULL};
 
+	if (r->options->is_linked) {
+		/* The second one dials the first one's socket, which has no file. */
+		snprintf(vdev, sizeof(vdev),
+				"weir.eal.args=--vdev=net_memif0,role=%s,socket=weir-%d",
+				index == 0 ? "server" : "client", (int)getpid());
+		own[2] = "-D";
+	}
 	return start_child(r, &r->taskmanagers[index], own);
 }
 

@@ -16,6 +16,7 @@ struct run_options {
 	const char *const *defines, *const *sets;
 	uint32_t define_count, set_count;
 	uint32_t taskmanager_count;
+	bool is_linked;                        /* the job is on all of them, joined by memif */
 	const char *restore;                   /* "none", "latest", a path */
 	bool must_allow_rewind, is_json, is_quiet;
 };

@@ -3,6 +3,7 @@
 #include "dataplane/base/core_list.h"
 #include "dataplane/base/units.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,29 @@ const char *config_check_nic_ports(const char *text)
 		at += size;
 	}
 	return NULL;
+}
+
+const char *config_check_link_address(const char *text)
+{
+	uint8_t bytes[16];
+
+	if (strcmp(text, "auto") == 0 || inet_pton(AF_INET, text, bytes) == 1 ||
+			inet_pton(AF_INET6, text, bytes) == 1)
+		return NULL;
+	return "an IPv4 or IPv6 address, or auto";
+}
+
+const char *config_check_link_gateway(const char *text)
+{
+	static const char form[] = "xx:xx:xx:xx:xx:xx";
+	size_t length = strlen(text), i = 0;
+
+	while (i < length && length == sizeof(form) - 1 &&
+			(form[i] == ':' ? text[i] == ':' : isxdigit((unsigned char)text[i]) != 0))
+		i++;
+	if (i == length)
+		return NULL;
+	return "a MAC address such as 02:00:00:00:00:01";
 }
 
 const char *config_check_interval(const char *text)

@@ -19,5 +19,9 @@ const char *config_check_power_of_two(const char *text);
 const char *config_check_eal_args(const char *text);
 /* PCI addresses or virtual devices ("net_tap0"), between semicolons. */
 const char *config_check_nic_ports(const char *text);
+/* An IP address, or "auto". */
+const char *config_check_link_address(const char *text);
+/* "02:00:00:00:00:01", or nothing. */
+const char *config_check_link_gateway(const char *text);
 /* 0 (off), or at least one millisecond. */
 const char *config_check_interval(const char *text);

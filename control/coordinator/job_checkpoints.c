@@ -137,11 +137,7 @@ int job_make_checkpoints(struct job_master *jm, struct config_error *error)
 
 static void flush(struct job_master *jm)
 {
-	struct task_manager_gateway *g =
-			resource_manager_gateway(jm->services.resources, jm->member);
-
-	if (g != NULL)
-		task_manager_gateway_flush(g);
+	job_flush_places(jm);
 }
 
 static void snapshot_coordinator(struct job_master *jm, const struct checkpoint_decision *d)

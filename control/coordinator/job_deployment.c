@@ -140,65 +140,145 @@ static void restore_task(Weir__SubmitTask *t, const struct metadata_vertex *from
 	}
 }
 
-/* Those of one region; returns how many. */
-static uint32_t fill_tasks(const struct job_master *jm, const struct metadata *m, uint32_t region,
-		Weir__SubmitTask *tasks, Weir__SubmitTask **pointers)
+/* One message: what one TaskManager is told of one region. */
+struct region_message {
+	uint32_t region, place;
+	const struct metadata *metadata;
+	Weir__SubmitTasks m;
+	Weir__SubmitTask *tasks, **task_pointers;
+	Weir__RemoteTask *remotes, **remote_pointers;
+	Weir__LinkPeer peers[JOB_PLACES_MAX], *peer_pointers[JOB_PLACES_MAX];
+	uint32_t peer_of[JOB_PLACES_MAX]; /* by place: 1 + index among the peers, 0: none yet */
+};
+
+static void fill_task(const struct job_master *jm, struct region_message *r, uint32_t s)
 {
-	uint32_t count = 0;
+	const struct metadata *m = r->metadata;
+	uint32_t place = execution_graph_vertex_of(jm->graph, s);
+	const char *uid = job_vertex_at(jm, place)->uid;
+	Weir__SubmitTask *t = &r->tasks[s];
 
-	for (uint32_t s = 0; s < jm->subtask_count; s++) {
-		uint32_t place = execution_graph_vertex_of(jm->graph, s);
-		const char *uid = job_vertex_at(jm, place)->uid;
-		Weir__SubmitTask *t = &tasks[s];
-
-		if (jm->regions.of[s] != region)
-			continue;
-		pointers[count++] = t;
-		weir__submit_task__init(t);
-		t->vertex = jm->spec->order[place];
-		t->subtask_index = execution_graph_index_of(jm->graph, s);
-		t->attempt = message_id_bytes(&jm->executions[s].attempt.id);
-		for (uint32_t v = 0; m != NULL && v < m->vertex_count; v++)
-			if (strcmp(m->vertices[v].uid, uid) == 0)
-				restore_task(t, &m->vertices[v]);
-	}
-	return count;
+	r->task_pointers[r->m.n_tasks++] = t;
+	weir__submit_task__init(t);
+	t->vertex = jm->spec->order[place];
+	t->subtask_index = execution_graph_index_of(jm->graph, s);
+	t->attempt = message_id_bytes(&jm->executions[s].attempt.id);
+	for (uint32_t v = 0; m != NULL && v < m->vertex_count; v++)
+		if (strcmp(m->vertices[v].uid, uid) == 0)
+			restore_task(t, &m->vertices[v]);
 }
 
-static int submit_region(struct job_master *jm, const struct deploy_work *w, uint32_t region)
+static uint32_t peer_index(const struct job_master *jm, struct region_message *r, uint32_t place)
 {
-	uint32_t setting_count;
-	char **settings = config_to_args(jm->config, &setting_count);
-	Weir__SubmitTask *tasks = calloc(jm->subtask_count, sizeof(*tasks));
-	Weir__SubmitTask **pointers = calloc(jm->subtask_count, sizeof(*pointers));
-	Weir__SubmitTasks m = WEIR__SUBMIT_TASKS__INIT;
+	const struct resource_row *row = resource_manager_row(
+			jm->services.resources, jm->places.members[place]);
 
-	CHECK(settings != NULL && tasks != NULL && pointers != NULL);
-	m.n_tasks = fill_tasks(jm, w->metadata, region, tasks, pointers);
-	m.deployment = jm->run ^ (jm->generation * JOB_REGIONS_MAX + region);
-	jm->regions.at[region].deployment = m.deployment;
-	jm->regions.at[region].is_building = true;
-	m.job = message_id_bytes(&jm->spec->id.id);
-	m.job_name = (char *)(uintptr_t)jm->spec->name;
-	m.job_file = jm->record->file_text;
-	m.job_file_name = jm->record->file_name;
-	m.plugin_dir = jm->record->plugin_dir;
-	m.n_overrides = jm->record->n_overrides;
-	m.overrides = jm->record->overrides;
-	m.n_settings = keep_task_keys(settings, setting_count);
-	m.settings = settings;
-	m.checkpoint_dir = jm->job_path;
-	if (w->metadata != NULL) {
-		m.restored_dir = (char *)(uintptr_t)w->directory;
-		m.restored_checkpoint_id = w->metadata->checkpoint_id;
+	if (r->peer_of[place] == 0) {
+		Weir__LinkPeer *peer = &r->peers[r->m.n_peers];
+
+		weir__link_peer__init(peer);
+		CHECK(row != NULL);
+		peer->address = (char *)(uintptr_t)row->link;
+		peer->token = job_link_token(jm, r->region, r->place, place);
+		r->peer_pointers[r->m.n_peers++] = peer;
+		r->peer_of[place] = (uint32_t)r->m.n_peers;
 	}
-	m.leaving = jm->stop.step == STOP_LEAVING;
-	m.tasks = pointers;
-	int rc = task_manager_gateway_submit(
-			resource_manager_gateway(jm->services.resources, jm->member), &m);
+	return r->peer_of[place] - 1;
+}
+
+static void fill_remote(
+		const struct job_master *jm, struct region_message *r, uint32_t s, uint32_t place)
+{
+	Weir__RemoteTask *t = &r->remotes[s];
+
+	r->remote_pointers[r->m.n_remote_tasks++] = t;
+	weir__remote_task__init(t);
+	t->vertex = jm->spec->order[execution_graph_vertex_of(jm->graph, s)];
+	t->subtask_index = execution_graph_index_of(jm->graph, s);
+	t->peer = peer_index(jm, r, place);
+}
+
+/* The tasks of the region at that place, and where its others are. */
+static void fill_tasks(const struct job_master *jm, struct region_message *r)
+{
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		uint32_t place = job_place_of_subtask(jm, s);
+
+		if (jm->regions.of[s] != r->region)
+			continue;
+		if (place == r->place)
+			fill_task(jm, r, s);
+		else
+			fill_remote(jm, r, s, place);
+	}
+	r->m.tasks = r->task_pointers;
+	r->m.remote_tasks = r->remote_pointers;
+	r->m.peers = r->peer_pointers;
+}
+
+static void fill_job(struct job_master *jm, const struct deploy_work *w, Weir__SubmitTasks *m)
+{
+	m->job = message_id_bytes(&jm->spec->id.id);
+	m->job_name = (char *)(uintptr_t)jm->spec->name;
+	m->job_file = jm->record->file_text;
+	m->job_file_name = jm->record->file_name;
+	m->plugin_dir = jm->record->plugin_dir;
+	m->n_overrides = jm->record->n_overrides;
+	m->overrides = jm->record->overrides;
+	m->checkpoint_dir = jm->job_path;
+	m->leaving = jm->stop.step == STOP_LEAVING;
+	if (w->metadata != NULL) {
+		m->restored_dir = (char *)(uintptr_t)w->directory;
+		m->restored_checkpoint_id = w->metadata->checkpoint_id;
+	}
+}
+
+/* To one TaskManager, when it has tasks of the region. */
+static int submit_region(
+		struct job_master *jm, const struct deploy_work *w, struct region_message *r)
+{
+	uint32_t setting_count, member = jm->places.members[r->place];
+	char **settings = config_to_args(jm->config, &setting_count);
+	int rc = 0;
+
+	CHECK(settings != NULL);
+	fill_tasks(jm, r);
+	fill_job(jm, w, &r->m);
+	r->m.deployment = jm->run ^ (jm->generation * JOB_REGIONS_MAX + r->region);
+	r->m.n_settings = keep_task_keys(settings, setting_count);
+	r->m.settings = settings;
+	if (r->m.n_tasks > 0) {
+		jm->regions.at[r->region].deployment = r->m.deployment;
+		jm->regions.at[r->region].building |= 1u << r->place;
+		resource_manager_set_busy(jm->services.resources, member, true);
+		rc = task_manager_gateway_submit(
+				resource_manager_gateway(jm->services.resources, member), &r->m);
+	}
 	free(settings);
-	free(tasks);
-	free(pointers);
+	return rc;
+}
+
+static int submit_to(struct job_master *jm, const struct deploy_work *w, uint32_t region,
+		uint32_t place)
+{
+	struct region_message r = {
+			.region = region,
+			.place = place,
+			.metadata = w->metadata,
+			.m = WEIR__SUBMIT_TASKS__INIT,
+			.tasks = calloc(jm->subtask_count, sizeof(*r.tasks)),
+			.task_pointers = calloc(jm->subtask_count, sizeof(*r.task_pointers)),
+			.remotes = calloc(jm->subtask_count, sizeof(*r.remotes)),
+			.remote_pointers = calloc(jm->subtask_count, sizeof(*r.remote_pointers)),
+	};
+
+	CHECK(r.tasks != NULL && r.task_pointers != NULL && r.remotes != NULL &&
+			r.remote_pointers != NULL);
+	int rc = submit_region(jm, w, &r);
+	free(r.tasks);
+	free(r.task_pointers);
+	free(r.remotes);
+	free(r.remote_pointers);
 	return rc;
 }
 
@@ -209,7 +289,8 @@ static int submit(struct job_master *jm, const struct deploy_work *w)
 	for (uint32_t i = 0; i < jm->regions.count && rc == 0; i++) {
 		if (!jm->regions.at[i].must_restart)
 			continue;
-		rc = submit_region(jm, w, i);
+		for (uint32_t k = 0; k < jm->places.count && rc == 0; k++)
+			rc = submit_to(jm, w, i, k);
 		jm->regions.at[i].must_restart = false;
 	}
 	return rc;
@@ -258,16 +339,15 @@ static int reset_files(struct job_master *jm, const struct deploy_work *w)
 
 static void take_slots(struct job_master *jm, const struct metadata *m)
 {
-	struct task_manager_gateway *g =
-			resource_manager_gateway(jm->services.resources, jm->member);
-
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
 		uint32_t place = execution_graph_vertex_of(jm->graph, s);
+		uint32_t member = jm->places.members[job_place_of_subtask(jm, s)];
 
 		if (!job_must_restart(jm, s))
 			continue;
 		jm->was_finished[place] = is_finished(m, job_vertex_at(jm, place)->uid);
-		execution_take_slot(&jm->executions[s], jm->member, g);
+		execution_take_slot(&jm->executions[s], member,
+				resource_manager_gateway(jm->services.resources, member));
 		job_set_execution(jm, &jm->executions[s], EXECUTION_DEPLOYING);
 	}
 }
@@ -284,7 +364,6 @@ static const char *send_tasks(struct job_master *jm, struct deploy_work *w)
 	if (w->metadata != NULL)
 		job_metadata_tell_changes(jm, w->metadata);
 	take_slots(jm, w->metadata);
-	resource_manager_set_busy(jm->services.resources, jm->member, true);
 	jm->restored_id = w->metadata == NULL ? 0 : w->metadata->checkpoint_id;
 	if (submit(jm, w) != 0)
 		return "the tasks with their state are too large for one message";
@@ -329,10 +408,10 @@ void job_deploy(struct job_master *jm)
 	if ((jm->status != JOB_STATUS_CREATED && jm->status != JOB_STATUS_RESTARTING) ||
 			jm->is_delayed || jm->is_preparing || !job_is_ready_to_restart(jm))
 		return;
-	if (jm->member == MEMBER_NONE)
-		jm->member = resource_manager_take(jm->services.resources);
-	if (jm->member == MEMBER_NONE) {
-		log_info("job_master", "job %s waits for a TaskManager", jm->spec->name);
+	if (!job_take_places(jm)) {
+		log_info("job_master", "job %s waits for %s", jm->spec->name,
+				jm->places.count == 1 ? "a TaskManager"
+						      : "TaskManagers that have a link");
 		return;
 	}
 	make_attempts(jm);
@@ -361,13 +440,14 @@ static bool is_for_good(const struct job_master *jm, int status)
 	return !jm->was_deployed || status == -EBADMSG || status == -EINVAL || status == -ENOMEM;
 }
 
-/* The TaskManager has none of the region's tasks. */
-static void refuse(struct job_master *jm, uint32_t region, const Weir__DeployAnswer *answer)
+/* The TaskManager has none of the region's tasks that were for it. */
+static void refuse(struct job_master *jm, uint32_t region, uint32_t member,
+		const Weir__DeployAnswer *answer)
 {
 	char text[JOB_TEXT_BYTES];
 
 	for (uint32_t s = 0; s < jm->subtask_count; s++)
-		if (jm->regions.of[s] == region)
+		if (jm->regions.of[s] == region && jm->executions[s].member == member)
 			job_set_execution(jm, &jm->executions[s],
 					jm->executions[s].state == EXECUTION_CANCELING
 							? EXECUTION_CANCELED
@@ -386,19 +466,29 @@ static void refuse(struct job_master *jm, uint32_t region, const Weir__DeployAns
 		job_fail(jm, NULL, text);
 }
 
-bool job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer)
+static bool is_building_at(const struct job_master *jm, uint32_t place)
+{
+	for (uint32_t i = 0; i < jm->regions.count; i++)
+		if ((jm->regions.at[i].building >> place & 1) != 0)
+			return true;
+	return false;
+}
+
+bool job_on_deploy_answer(
+		struct job_master *jm, uint32_t member, const Weir__DeployAnswer *answer)
 {
 	uint32_t region = job_region_deployed_as(jm, answer->deployment);
+	uint32_t place = job_place_of(jm, member);
 
-	if (region == UINT32_MAX)
+	if (region == UINT32_MAX || place == PLACE_NONE)
 		return false;
-	jm->regions.at[region].is_building = false;
-	if (!job_is_building(jm))
-		resource_manager_set_busy(jm->services.resources, jm->member, false);
+	jm->regions.at[region].building &= ~(1u << place);
+	if (!is_building_at(jm, place))
+		resource_manager_set_busy(jm->services.resources, member, false);
 	if (answer->status == 0)
 		jm->was_deployed = true;
 	else
-		refuse(jm, region, answer);
+		refuse(jm, region, member, answer);
 	job_check_ended(jm);
 	return true;
 }

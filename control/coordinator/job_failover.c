@@ -35,10 +35,7 @@ static void cancel(struct job_master *jm, bool is_all)
 		job_set_execution(jm, e, EXECUTION_CANCELING);
 		has_asked = true;
 	}
-	struct task_manager_gateway *g =
-			resource_manager_gateway(jm->services.resources, jm->member);
-	if (g != NULL)
-		task_manager_gateway_flush(g);
+	job_flush_places(jm);
 	if (has_asked)
 		loop_timer_set(jm->cancel_timer, CANCEL_TIMEOUT_NS);
 }
@@ -59,8 +56,13 @@ void job_on_cancel_timer(void *context)
 
 	if (jm->status == JOB_STATUS_RUNNING)
 		return;
-	resource_manager_expel(jm->services.resources, jm->member,
-			"it did not cancel its tasks within 30 s");
+	for (uint32_t s = 0; s < jm->subtask_count; s++) {
+		const struct execution *e = &jm->executions[s];
+
+		if (e->state == EXECUTION_CANCELING)
+			resource_manager_expel(jm->services.resources, e->member,
+					"it did not cancel its tasks within 30 s");
+	}
 }
 
 /* ---- failures ---- */
@@ -256,8 +258,7 @@ static void end(struct job_master *jm, Weir__JobEnd how)
 static void give_back(struct job_master *jm)
 {
 	loop_timer_clear(jm->cancel_timer);
-	resource_manager_release(jm->services.resources, jm->member);
-	jm->member = MEMBER_NONE;
+	job_give_back_places(jm);
 }
 
 /* Where others run on, the restart is there too: they hold the place. */
@@ -359,14 +360,15 @@ void job_on_status(struct job_master *jm, struct execution *e, const Weir__TaskS
 }
 
 /* The first of them, or NULL. */
-static const struct execution *fail_lost(struct job_master *jm, const char *text)
+static const struct execution *fail_lost(
+		struct job_master *jm, uint32_t member, const char *text)
 {
 	const struct execution *first = NULL;
 
 	for (uint32_t s = 0; s < jm->subtask_count; s++) {
 		struct execution *e = &jm->executions[s];
 
-		if (execution_is_terminal(e) || e->gateway == NULL)
+		if (execution_is_terminal(e) || e->gateway == NULL || e->member != member)
 			continue;
 		snprintf(e->failure, sizeof(e->failure), "%.1000s", text);
 		job_set_execution(jm, e,
@@ -384,17 +386,18 @@ void job_master_on_lost(struct job_master *jm, uint32_t member, const char *reas
 {
 	char text[WATCHDOG_TEXT_BYTES];
 
-	if (member != jm->member || member == MEMBER_NONE)
+	uint32_t place = job_place_of(jm, member);
+
+	if (place == PLACE_NONE)
 		return;
-	const struct resource_row *row = resource_manager_row(jm->services.resources, member);
-	job_describe_loss(jm, row == NULL ? "?" : row->id, reason, text);
+	job_describe_loss(jm, member, reason, text);
 	/* What is being prepared was not sent there yet: another will do. */
 	if (jm->is_preparing)
 		jm->generation++;
-	jm->member = MEMBER_NONE;
+	jm->places.members[place] = MEMBER_NONE;
 	for (uint32_t i = 0; i < jm->regions.count; i++)
-		jm->regions.at[i].is_building = false;
-	const struct execution *first = fail_lost(jm, text);
+		jm->regions.at[i].building &= ~(1u << place);
+	const struct execution *first = fail_lost(jm, member, text);
 	if (first != NULL)
 		job_fail(jm, first, text);
 	job_check_ended(jm);

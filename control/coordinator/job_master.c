@@ -174,7 +174,6 @@ static int create(struct job_master **out, const struct job_services *services,
 		return -ENOMEM;
 	jm->services = *services;
 	jm->is_recovery = is_recovery;
-	jm->member = MEMBER_NONE;
 	jm->run = prng_seed_from_os();
 	prng_seed(&jm->prng, jm->run);
 	jm->record = job_copy_record(record);
@@ -194,6 +193,8 @@ static int create(struct job_master **out, const struct job_services *services,
 			rc = make_timers(jm);
 		if (rc == 0)
 			rc = job_make_checkpoints(jm, error);
+		if (rc == 0)
+			job_init_places(jm);
 		if (rc == 0)
 			rc = job_make_regions(jm);
 		if (rc == 0)
@@ -483,7 +484,7 @@ bool job_master_on_message(
 			job_take_numbers(jm, envelope->task_heartbeat->tasks[i]);
 		return false; /* it may speak of other jobs too */
 	case WEIR__ENVELOPE__BODY_DEPLOY_ANSWER:
-		return job_on_deploy_answer(jm, envelope->deploy_answer);
+		return job_on_deploy_answer(jm, member, envelope->deploy_answer);
 	case WEIR__ENVELOPE__BODY_TASK_STATUS:
 		e = hear(jm, member, &envelope->task_status->attempt);
 		if (e != NULL)

@@ -6,6 +6,7 @@
 #include "control/coordinator/checkpoint_coordinator.h"
 #include "control/coordinator/checkpoint_storage.h"
 #include "control/coordinator/job_master.h"
+#include "control/coordinator/job_places.h"
 #include "control/coordinator/job_regions.h"
 #include "control/coordinator/job_requests.h"
 #include "control/coordinator/job_stop.h"
@@ -57,7 +58,7 @@ struct job_master {
 	struct prng prng;
 
 	/* Deployment. */
-	uint32_t member;            /* where the tasks are, or MEMBER_NONE */
+	struct job_places places;   /* where the tasks are */
 	uint64_t generation;        /* an answer to an older question is dropped */
 	struct job_regions regions;
 	bool is_preparing;          /* what it restores is being read */
@@ -149,7 +150,8 @@ int job_rewind(struct job_master *jm, const char *location, int64_t id, bool is_
 /* Deploys what must start when it is time and there is a TaskManager; else it waits. */
 void job_deploy(struct job_master *jm);
 /* False: nobody here waits for it. */
-bool job_on_deploy_answer(struct job_master *jm, const Weir__DeployAnswer *answer);
+bool job_on_deploy_answer(
+		struct job_master *jm, uint32_t member, const Weir__DeployAnswer *answer);
 void job_on_operator_event(struct job_master *jm, struct execution *e,
 		const Weir__OperatorEvent *event);
 /* Sends what the enumerators have for their subtasks. */

@@ -79,7 +79,7 @@ bool job_is_ready_to_restart(const struct job_master *jm)
 bool job_is_building(const struct job_master *jm)
 {
 	for (uint32_t i = 0; i < jm->regions.count; i++)
-		if (jm->regions.at[i].is_building)
+		if (jm->regions.at[i].building != 0)
 			return true;
 	return false;
 }
@@ -87,7 +87,8 @@ bool job_is_building(const struct job_master *jm)
 uint32_t job_region_deployed_as(const struct job_master *jm, uint64_t deployment)
 {
 	for (uint32_t i = 0; i < jm->regions.count; i++)
-		if (jm->regions.at[i].is_building && jm->regions.at[i].deployment == deployment)
+		if (jm->regions.at[i].building != 0 &&
+				jm->regions.at[i].deployment == deployment)
 			return i;
 	return UINT32_MAX;
 }

@@ -22,7 +22,7 @@ enum { JOB_REGIONS_MAX = 32 };
 
 struct job_region {
 	uint64_t deployment; /* number of the newest one, for the TaskManager's answer */
-	bool is_building;    /* the TaskManager has not answered it yet */
+	uint32_t building;   /* bits of places whose TaskManager has not answered it yet */
 	bool must_restart;
 };
 

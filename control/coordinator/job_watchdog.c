@@ -4,6 +4,7 @@
 #include "control/coordinator/job_watchdog.h"
 
 #include "control/coordinator/job_master_internal.h"
+#include "control/coordinator/resource_manager.h"
 #include "control/net/loop.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/base/log.h"
@@ -143,12 +144,14 @@ void job_note_failed_checkpoint(struct job_master *jm, int64_t id, const char *t
 }
 
 /* How many tasks live there, and the first of them. */
-static uint32_t count_living(const struct job_master *jm, uint32_t *first)
+static uint32_t count_living(const struct job_master *jm, uint32_t member, uint32_t *first)
 {
 	uint32_t count = 0;
 
 	for (uint32_t s = jm->subtask_count; s > 0; s--) {
-		if (execution_is_terminal(&jm->executions[s - 1]))
+		const struct execution *e = &jm->executions[s - 1];
+
+		if (execution_is_terminal(e) || e->member != member)
 			continue;
 		*first = s - 1;
 		count++;
@@ -156,20 +159,23 @@ static uint32_t count_living(const struct job_master *jm, uint32_t *first)
 	return count;
 }
 
-void job_describe_loss(const struct job_master *jm, const char *task_manager, const char *reason,
+void job_describe_loss(const struct job_master *jm, uint32_t member, const char *reason,
 		char text[WATCHDOG_TEXT_BYTES])
 {
+	const struct resource_row *row =
+			resource_manager_row(jm->services.resources, member);
 	char *pending = checkpoint_stats_explain_pending(
 			checkpoint_coordinator_stats(jm->checkpoints), clock_wall_ms());
 	char task[SUBTASK_TEXT_BYTES] = "no task", others[64] = "";
-	uint32_t first = 0, count = count_living(jm, &first);
+	uint32_t first = 0, count = count_living(jm, member, &first);
 
 	if (count > 0)
 		execution_graph_print_subtask(jm->graph, first, task);
 	if (count > 1)
 		snprintf(others, sizeof(others), " and %u other tasks", count - 1);
 	snprintf(text, WATCHDOG_TEXT_BYTES, "TaskManager %s is lost: %s; %s%s ran there%s%s",
-			task_manager, reason, task, others, pending == NULL ? "" : "; ",
+			row == NULL ? "?" : row->id, reason, task, others,
+			pending == NULL ? "" : "; ",
 			pending == NULL ? "" : pending);
 	free(pending);
 }

@@ -36,5 +36,5 @@ void job_watch(struct job_master *jm);
 /* A checkpoint failed: logged, but at most once a second.  `id` 0: it never began. */
 void job_note_failed_checkpoint(struct job_master *jm, int64_t id, const char *text);
 /* A TaskManager is gone: which tasks were there, and which checkpoint that ends. */
-void job_describe_loss(const struct job_master *jm, const char *task_manager, const char *reason,
+void job_describe_loss(const struct job_master *jm, uint32_t member, const char *reason,
 		char text[WATCHDOG_TEXT_BYTES]);

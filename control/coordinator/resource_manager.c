@@ -103,6 +103,7 @@ static void fill_row(struct resource_row *row, const struct guest *g,
 	snprintf(row->peer, sizeof(row->peer), "%s", connection_peer(g->connection));
 	snprintf(row->version, sizeof(row->version), "%s", m->version);
 	snprintf(row->pages, sizeof(row->pages), "%s", m->pages);
+	snprintf(row->link, sizeof(row->link), "%s", m->link_address);
 	row->pid = m->pid;
 	row->slot_count = m->slot_count;
 	row->core_count = m->n_cores < RESOURCE_CORES_MAX ? (uint32_t)m->n_cores
@@ -313,6 +314,32 @@ uint32_t resource_manager_take(struct resource_manager *r)
 	if (member != MEMBER_NONE)
 		r->membership.members[member].job_count++;
 	return member;
+}
+
+static bool is_among(uint32_t member, const uint32_t *members, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (members[i] == member)
+			return true;
+	return false;
+}
+
+uint32_t resource_manager_take_linked(
+		struct resource_manager *r, const uint32_t *besides, uint32_t count)
+{
+	uint32_t best = MEMBER_NONE;
+
+	for (uint32_t i = 0; i < MEMBERS_COUNT_MAX; i++) {
+		const struct member *m = &r->membership.members[i];
+
+		if (!m->is_here || r->rows[i].link[0] == '\0' || is_among(i, besides, count))
+			continue;
+		if (best == MEMBER_NONE || m->job_count < r->membership.members[best].job_count)
+			best = i;
+	}
+	if (best != MEMBER_NONE)
+		r->membership.members[best].job_count++;
+	return best;
 }
 
 void resource_manager_release(struct resource_manager *r, uint32_t member)

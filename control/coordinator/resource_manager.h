@@ -43,6 +43,7 @@ struct resource_row {
 	char peer[RESOURCE_TEXT_BYTES];
 	char version[RESOURCE_TEXT_BYTES];
 	char pages[RESOURCE_TEXT_BYTES];
+	char link[RESOURCE_TEXT_BYTES]; /* its address to other TaskManagers; empty: none */
 	uint32_t pid, slot_count, core_count;
 	uint32_t cores[RESOURCE_CORES_MAX];
 	uint64_t pool_bytes, state_bytes;
@@ -57,6 +58,9 @@ void resource_manager_destroy(struct resource_manager *r);
 
 /* Where a job may go, or MEMBER_NONE; then it counts there until released. */
 uint32_t resource_manager_take(struct resource_manager *r);
+/* The same among those with a link that are not in `besides`. */
+uint32_t resource_manager_take_linked(
+		struct resource_manager *r, const uint32_t *besides, uint32_t count);
 void resource_manager_release(struct resource_manager *r, uint32_t member);
 
 /* NULL when it is gone. */

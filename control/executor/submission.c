@@ -17,6 +17,8 @@ struct submission {
 	struct deployment_vertex *vertices;
 	struct deployment_edge *edges;
 	struct deployment_task *tasks;
+	struct deployment_peer *peers;
+	struct deployment_remote *remotes;
 };
 
 void submission_destroy(struct submission *s)
@@ -29,6 +31,8 @@ void submission_destroy(struct submission *s)
 	free(s->vertices);
 	free(s->edges);
 	free(s->tasks);
+	free(s->peers);
+	free(s->remotes);
 	job_spec_destroy(s->spec);
 	config_destroy(s->config);
 	free(s);
@@ -70,9 +74,12 @@ static int allocate(struct submission *s, const Weir__SubmitTasks *m)
 	s->vertices = calloc(s->spec->vertex_count, sizeof(*s->vertices));
 	s->edges = calloc(s->spec->edge_count + 1, sizeof(*s->edges));
 	s->tasks = calloc(m->n_tasks, sizeof(*s->tasks));
+	s->peers = calloc(m->n_peers + 1, sizeof(*s->peers));
+	s->remotes = calloc(m->n_remote_tasks + 1, sizeof(*s->remotes));
 	s->checkpoint_dir = strdup(m->checkpoint_dir);
 	s->restored_dir = m->restored_dir[0] == 0 ? NULL : strdup(m->restored_dir);
 	if (s->operators == NULL || s->vertices == NULL || s->edges == NULL || s->tasks == NULL ||
+			s->peers == NULL || s->remotes == NULL ||
 			s->checkpoint_dir == NULL ||
 			(m->restored_dir[0] != 0 && s->restored_dir == NULL))
 		return -ENOMEM;
@@ -117,6 +124,25 @@ static int fill_tasks(struct submission *s, const Weir__SubmitTasks *m)
 				{message_id(&t->attempt)},
 				t->state.len == 0 ? NULL : t->state.data, t->state.len,
 				t->finished};
+	}
+	return 0;
+}
+
+/* Where the region's other tasks are. */
+static int fill_remotes(struct submission *s, const Weir__SubmitTasks *m)
+{
+	for (size_t i = 0; i < m->n_peers; i++) {
+		if (net_address_parse(m->peers[i]->address, &s->peers[i].address) != 0)
+			return -EINVAL;
+		s->peers[i].token = m->peers[i]->token;
+	}
+	for (size_t i = 0; i < m->n_remote_tasks; i++) {
+		const Weir__RemoteTask *t = m->remote_tasks[i];
+
+		if (t->vertex >= s->spec->vertex_count || t->peer >= m->n_peers ||
+				t->subtask_index >= s->spec->vertices[t->vertex].parallelism)
+			return -EINVAL;
+		s->remotes[i] = (struct deployment_remote){t->vertex, t->subtask_index, t->peer};
 	}
 	return 0;
 }
@@ -169,6 +195,10 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 			.vertices = s->vertices,
 			.edges = s->edges,
 			.tasks = s->tasks,
+			.peer_count = (uint32_t)m->n_peers,
+			.remote_count = (uint32_t)m->n_remote_tasks,
+			.peers = s->peers,
+			.remotes = s->remotes,
 	};
 }
 
@@ -190,6 +220,8 @@ int submission_create(struct submission **out, const Weir__SubmitTasks *message,
 	if (rc == 0) {
 		fill_graph(s);
 		rc = fill_tasks(s, message);
+		if (rc == 0)
+			rc = fill_remotes(s, message);
 		if (rc != 0)
 			snprintf(error.text, sizeof(error.text),
 					"a task is not one of the job file's");

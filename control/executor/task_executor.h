@@ -35,6 +35,7 @@ struct task_executor_config {
 	uint32_t worker_count;
 	uint64_t pool_bytes, state_bytes;
 	const char *pages;               /* "2 MiB hugepages", "no hugepages" */
+	const char *link_address; /* to other TaskManagers; empty: none */
 	/* The coordinator will not have this one: what it said. */
 	void (*refused)(void *context, const char *text);
 	void *context;

@@ -232,7 +232,7 @@ uint32_t net_endpoint_turn(struct net_endpoint *e, uint64_t now_ns)
 	uint32_t sent = send(e, now_ns);
 	if (sent > 0)
 		e->quiet_turns = 0;
-	else if (++e->quiet_turns == QUIET_TURNS)
-		e->transport->reclaim(e->transport);
+	else if (++e->quiet_turns % QUIET_TURNS == 0)
+		e->transport->reclaim(e->transport, now_ns);
 	return work + sent;
 }

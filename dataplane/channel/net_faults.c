@@ -213,11 +213,11 @@ static void faults_release(struct transport *t, const struct frame_in *frames, u
 	f->inner->release(f->inner, frames, count);
 }
 
-static void faults_reclaim(struct transport *t)
+static void faults_reclaim(struct transport *t, uint64_t now_ns)
 {
 	struct net_faults *f = faults_of(t);
 
-	f->inner->reclaim(f->inner);
+	f->inner->reclaim(f->inner, now_ns);
 }
 
 /* ---- life ---- */

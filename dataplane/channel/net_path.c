@@ -22,7 +22,7 @@ enum {
 
 /* ---- addresses as text ---- */
 
-static bool parse_mac(const char *text, uint8_t mac[6])
+bool net_mac_parse(const char *text, uint8_t mac[6])
 {
 	unsigned int b[6];
 	int end = 0;
@@ -45,7 +45,7 @@ int net_address_parse(const char *text, struct net_address *a)
 	*a = (struct net_address){0};
 	if (sscanf(text, "%31s %63s %" SCNu32 " %" SCNu32 " %" SCNu32 "%n", mac, ip, &port,
 			    &frame_bytes, &window, &end) != 5 ||
-			text[end] != '\0' || !parse_mac(mac, a->mac))
+			text[end] != '\0' || !net_mac_parse(mac, a->mac))
 		return -EINVAL;
 	a->is_ipv6 = strchr(ip, ':') != NULL;
 	if (inet_pton(a->is_ipv6 ? AF_INET6 : AF_INET, ip, a->ip) != 1)

@@ -48,6 +48,9 @@ struct net_path {
 int net_address_parse(const char *text, struct net_address *a);
 void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_BYTES]);
 
+/* "02:00:00:00:00:01". */
+bool net_mac_parse(const char *text, uint8_t mac[6]);
+
 /* `gateway`: the MAC to send to on a routed path, NULL: the remote end's own.  -EINVAL when one end
  * speaks IPv4 and the other IPv6, or one of them takes less than FRAME_BYTES_MIN. */
 int net_path_init(struct net_path *p, const struct net_address *local,

@@ -50,8 +50,9 @@ struct transport {
 	/* Gives up to `count` frames. */
 	uint32_t (*receive)(struct transport *t, struct frame_in *frames, uint32_t count);
 	void (*release)(struct transport *t, const struct frame_in *frames, uint32_t count);
-	/* Lets go of bodies that are on the wire already; asked of a quiet sender too. */
-	void (*reclaim)(struct transport *t);
+	/* Asked of a quiet sender, from time to time: lets go of bodies that are on the wire
+	 * already, sees whether the wire is there at all. */
+	void (*reclaim)(struct transport *t, uint64_t now_ns);
 	uint32_t frame_bytes_max;  /* of both directions */
 	bool can_udp_checksum;     /* on the way out */
 };

@@ -77,7 +77,7 @@ static void carry(uint32_t mtu, double loss)
 			.frame_bytes_max = port_frame_bytes_max(r.ports[0]),
 			.wire_room = 1,
 			.event_every = 10,
-			.faults = {.loss = loss},
+			.faults = {.loss = loss, .duplicate = loss, .corrupt = loss},
 			.transports = {port_transport_port(r.transports[0]),
 					port_transport_port(r.transports[1])},
 	};
@@ -91,7 +91,7 @@ static void carry(uint32_t mtu, double loss)
 	for (int end = 0; end < 2; end++) {
 		struct transport *t = c.transports[end];
 
-		t->reclaim(t);
+		t->reclaim(t, w->clock.now_ns);
 	}
 	link_world_destroy(w);
 	stop(&r);

@@ -87,9 +87,10 @@ static void mem_release(struct transport *t, const struct frame_in *frames, uint
 	end->loaned_count = 0;
 }
 
-static void mem_reclaim(struct transport *t)
+static void mem_reclaim(struct transport *t, uint64_t now_ns)
 {
 	(void)t;
+	(void)now_ns;
 }
 
 struct mem_wire *mem_wire_create(uint32_t room, uint32_t frame_bytes_max)
