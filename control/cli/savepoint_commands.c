@@ -121,15 +121,16 @@ static int report(const struct operation *o, json_t *answer, const char *done)
 {
 	const json_t *operation = json_object_get(answer, "operation");
 	const json_t *cause = json_object_get(operation, "failure-cause");
+	int code = WEIR_EXIT_DONE;
 
-	if (o->q->is_json)
-		job_print_json(answer);
 	if (cause != NULL)
-		fprintf(stderr, "weir %s: %s\n", o->q->command, job_text(cause, "stack-trace"));
-	else if (!o->q->is_json)
+		code = job_question_complain(o->q, job_text(cause, "stack-trace"));
+	else if (o->q->is_json)
+		job_print_json(answer);
+	else
 		printf("%s %s\n", done, job_text(operation, "location"));
 	json_decref(answer);
-	return cause != NULL ? WEIR_EXIT_FAILURE : WEIR_EXIT_DONE;
+	return code;
 }
 
 static int carry_out(const struct job_question *q, const char *path, json_t *body,

@@ -100,7 +100,7 @@ def test(w):
     jobs = w.weir_json("list", *rest)
     expect(JOB in str(jobs), f"weir list names the job: {jobs}")
     expect("completed" in str(w.weir_json("checkpoints", JOB, *rest)), "weir checkpoints")
-    w.weir_json("checkpoint", JOB, *rest)
+    w.weir_json("checkpoint", JOB, "--full", *rest)
     expect(w.newest_checkpoint() > newest, "weir checkpoint takes one")
     for words in (["list"], ["checkpoints", JOB], ["checkpoint", JOB]):
         status, out, err = w.weir(*words, *rest)
@@ -120,7 +120,7 @@ def test(w):
     expect("flow-window" in out, f"weir inspect shows the job file:\n{out}")
     w.weir_json("doctor")
     for command in ("run", "list", "checkpoints", "checkpoint", "inspect", "doctor", "verify",
-                    "restore"):
+                    "restore", "savepoint", "stop", "cancel"):
         status, out, _ = w.weir(command, "--help")
         expect_equal(status, DONE, f"weir {command} --help: exit status")
         expect("xample" in out, f"weir {command} --help has examples")

@@ -1,5 +1,6 @@
 """A stop with savepoint ends the job; one that goes on from it completes the output exactly."""
 
+import json
 import os
 
 from captures import flows_capture
@@ -45,10 +46,11 @@ def test(w):
     run = w.flow(capture, "on", rate=15_000, state="on", config={"rest.bind-port": port})
     w.wait_for_checkpoint(2, "on")
     w.write("file", "no directory")
-    status, _, err = w.weir("stop", JOB, "--savepoint", w.path("file"), "--rest",
-                            f"127.0.0.1:{port}")
+    status, out, err = w.weir("stop", JOB, "--savepoint", w.path("file"), "--json", "--rest",
+                              f"127.0.0.1:{port}")
     expect_equal(status, FAILURE, f"exit status\n{err}")
     expect("ot a directory" in err, f"it says why: {err}")
+    expect("ot a directory" in json.loads(out)["error"], f"as JSON too: {out}")
     summary = run.summary()
     expect_equal(summary["restarts"], 0, "restarts")
     expect_same_lines(w.lines("on"), w.lines("calm"), "output of the job that went on")
