@@ -199,13 +199,25 @@ static void trigger_tasks(struct job_master *jm, const struct checkpoint_decisio
 			.location = d->path,
 	};
 
+	struct task_failure ended = {UINT32_MAX, {{{0}}}, d->checkpoint_id,
+			REASON_DECLINED_TASK_CLOSING, "the task has ended"};
+
+	crash_point("before-trigger");
 	for (uint32_t i = 0; i < d->subtask_count; i++) {
 		struct execution *e = job_find_execution(jm, d->attempts[i]);
 
-		if (e != NULL)
+		if (e != NULL && !execution_is_terminal(e)) {
 			execution_trigger_checkpoint(e, &call);
+		} else if (ended.subtask == UINT32_MAX) {
+			ended.subtask = d->subtasks[i];
+			ended.attempt = d->attempts[i];
+		}
 	}
 	flush(jm);
+	crash_point("after-trigger");
+	/* It ended since the plan was made, and nobody would answer for it. */
+	if (ended.subtask != UINT32_MAX)
+		checkpoint_coordinator_on_decline(jm->checkpoints, &ended, job_now());
 }
 
 /* TK-13: one that has said its last words before goes now. */
@@ -421,6 +433,7 @@ void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *m)
 	if (e != NULL)
 		note_finish(jm, e->subtask, &a, m->finished_operators);
 	(void)checkpoint_coordinator_on_acknowledge(jm->checkpoints, &a, job_now());
+	crash_point("after-ack");
 	for (uint32_t i = 0; e != NULL && i < jm->files_count; i++)
 		if (jm->files[i].place == execution_graph_vertex_of(jm->graph, e->subtask))
 			split_enumerator_on_acknowledge(jm->files[i].enumerator,

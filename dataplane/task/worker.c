@@ -366,6 +366,14 @@ static void enter_call(struct worker *w, const struct task *t)
 	__atomic_store_n(&w->in_call, t, __ATOMIC_RELAXED);
 }
 
+/* The task has ended meanwhile (12.3): who waits for an answer gets one, other mail is dropped. */
+static void return_to_sender(const struct mail *m)
+{
+	if (m->kind == MAIL_TRIGGER)
+		report_decline(&m->task->reporter, m->request.checkpoint_id, DECLINE_TASK_CLOSING,
+				"the task has ended");
+}
+
 static uint32_t take_mail(struct worker *w, uint64_t now_ns)
 {
 	uint32_t count = 0;
@@ -376,9 +384,10 @@ static uint32_t take_mail(struct worker *w, uint64_t now_ns)
 		if (m == NULL)
 			break;
 		enter_call(w, m->task);
-		/* Mail for a task that has ended meanwhile is dropped (12.3). */
 		if (!atomic_load_explicit(&m->task->is_detached, memory_order_relaxed))
 			carry_out(w, m, now_ns);
+		else
+			return_to_sender(m);
 		CHECK(pointer_queue_push(w->mail_back, m));
 		count++;
 	}

@@ -110,6 +110,33 @@ Test(worker, without_tasks_takes_mail_at_once)
 	stop(w, thread);
 }
 
+Test(worker, declines_a_checkpoint_whose_trigger_comes_when_its_task_has_ended)
+{
+	struct task task = {.mail_count = 0};
+	const struct report *report = NULL;
+	pthread_t thread;
+	struct worker *w = start(&thread);
+	struct mail *m = calloc(1, sizeof(*m));
+
+	worker_adopt(w, &task);
+	atomic_init(&task.is_detached, true);
+	m->kind = MAIL_TRIGGER;
+	m->task = &task;
+	m->request.checkpoint_id = 7;
+	cr_assert(worker_post(w, m));
+	for (int i = 0; i < 1000 && report == NULL; i++) {
+		sleep_ms(1);
+		report = worker_next_report(w);
+	}
+	cr_assert_not_null(report);
+	cr_expect_eq(report->kind, REPORT_DECLINE);
+	cr_expect_eq(report->checkpoint_id, 7);
+	cr_expect_eq(report->reason, DECLINE_TASK_CLOSING);
+	worker_release_report(w, report);
+	worker_free_mail(w);
+	stop(w, thread);
+}
+
 Test(worker, without_tasks_stops_at_once)
 {
 	struct timespec began, ended;
