@@ -151,7 +151,7 @@ def kill_once(build, keys, wanted):
             os.kill(pid, signal.SIGKILL)
             lost, _ = await_told(directory, "coordinator.log", "TaskManager (.*) is lost", killed)
             _, restored_id = await_told(directory, "coordinator.log",
-                                        r"restores checkpoint (\d+) from", killed)
+                                        r"restores .*/chk-(\d+)$", killed)
             output = job.await_parts_above(int(restored_id))
             deployed, _ = await_told(directory, "taskmanager*.log", r"tasks of job (\S+) are dep",
                                      killed)

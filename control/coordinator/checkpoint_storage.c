@@ -3,6 +3,7 @@
 #include "control/coordinator/durable_file.h"
 #include "control/metadata/metadata.h"
 #include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 
 #include <dirent.h>
@@ -110,6 +111,7 @@ static void remove_location(const char *location, int *status)
 		return;
 	}
 	remove_file(location, METADATA_FILE, status);
+	crash_point("during-delete");
 	for (struct dirent *e; (e = readdir(dir)) != NULL;)
 		if (is_plain(e->d_name))
 			remove_file(location, e->d_name, status);
@@ -193,7 +195,16 @@ int checkpoint_storage_list(const char *job_path, struct storage_entry **entries
 	return 0;
 }
 
-uint32_t checkpoint_storage_sweep(const char *job_path)
+static bool is_in(int64_t id, const int64_t *listed, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (listed[i] == id)
+			return true;
+	return false;
+}
+
+uint32_t checkpoint_storage_sweep(const char *job_path, int64_t first_id, const int64_t *listed,
+		uint32_t listed_count)
 {
 	struct storage_entry *entries;
 	uint32_t count, swept = 0;
@@ -203,7 +214,8 @@ uint32_t checkpoint_storage_sweep(const char *job_path)
 		char location[STORAGE_PATH_BYTES];
 		int status = 0;
 
-		if (entries[i].has_metadata)
+		if (entries[i].has_metadata && (first_id == 0 || entries[i].id < first_id ||
+				is_in(entries[i].id, listed, listed_count)))
 			continue;
 		checkpoint_storage_location(job_path, entries[i].id, location);
 		remove_location(location, &status);

@@ -45,6 +45,8 @@ struct storage_entry {
 int checkpoint_storage_list(
 		const char *job_path, struct storage_entry **entries, uint32_t *count);
 
-/* Removes what never became a checkpoint: directories without `_metadata` (SL-10).  Returns how
- * many. */
-uint32_t checkpoint_storage_sweep(const char *job_path);
+/* Removes what never became a checkpoint, or is one no more: directories without `_metadata`
+ * (SL-10), and of the ids from `first_id` on those that are not listed as completed; `first_id` 0:
+ * not these.  Returns how many. */
+uint32_t checkpoint_storage_sweep(const char *job_path, int64_t first_id, const int64_t *listed,
+		uint32_t listed_count);

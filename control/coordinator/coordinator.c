@@ -1,6 +1,7 @@
 #include "control/coordinator/coordinator.h"
 
 #include "control/config/config.h"
+#include "control/coordinator/checkpoint_storage.h"
 #include "control/coordinator/ha_store.h"
 #include "control/coordinator/io_thread.h"
 #include "control/coordinator/resource_manager.h"
@@ -252,6 +253,20 @@ int coordinator_submit(struct coordinator *c, const struct job_submission *submi
 	return 0;
 }
 
+/* Its end was durable, and what was under way then may not have been put away. */
+static void sweep_ended(struct coordinator *c, struct job_id id, const Weir__JobRecord *record)
+{
+	char path[STORAGE_PATH_BYTES];
+	uint32_t swept = 0;
+
+	if (!record->refused && checkpoint_storage_job_path(
+			    config_text(c->config, "execution.checkpointing.dir"), id, path) == 0)
+		swept = checkpoint_storage_sweep(path, 0, NULL, 0);
+	if (swept > 0)
+		log_info("coordinator", "job %s: %u unfinished checkpoints swept away",
+				record->name, swept);
+}
+
 static void recover_job(struct coordinator *c, struct job_id id)
 {
 	struct job_services services = services_of(c);
@@ -266,6 +281,7 @@ static void recover_job(struct coordinator *c, struct job_id id)
 		return;
 	}
 	if (record->end != WEIR__JOB_END__NOT_ENDED) {
+		sweep_ended(c, id, record);
 		keep_ended(c, id, record);
 		return;
 	}

@@ -1,5 +1,6 @@
 #include "control/coordinator/durable_file.h"
 
+#include "dataplane/base/crash_point.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/base/limits.h"
 
@@ -15,6 +16,7 @@
 
 enum { HEAD_BYTES = 16, FILE_BYTES_MAX = MESSAGE_BYTES_MAX };
 
+static const char temporary_end[] = ".tmp";
 static const char magic[8] = {'W', 'E', 'I', 'R', 'D', 'U', 'R', '1'};
 
 static void put_u32(uint8_t *at, uint32_t value)
@@ -109,6 +111,13 @@ static int write_aside(const char *path, const uint8_t *bytes, size_t count)
 	return rc;
 }
 
+bool durable_is_temporary(const char *name)
+{
+	size_t length = strlen(name), end = sizeof(temporary_end) - 1;
+
+	return length > end && strcmp(name + length - end, temporary_end) == 0;
+}
+
 int durable_file_write(const char *path, const ProtobufCMessage *message)
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
@@ -116,7 +125,7 @@ int durable_file_write(const char *path, const ProtobufCMessage *message)
 
 	if (bytes > FILE_BYTES_MAX)
 		return -EMSGSIZE;
-	if (snprintf(aside, sizeof(aside), "%s.tmp", path) >= (int)sizeof(aside))
+	if (snprintf(aside, sizeof(aside), "%s%s", path, temporary_end) >= (int)sizeof(aside))
 		return -ENAMETOOLONG;
 	uint8_t *file = malloc(HEAD_BYTES + bytes);
 	if (file == NULL)
@@ -128,6 +137,7 @@ int durable_file_write(const char *path, const ProtobufCMessage *message)
 
 	int rc = write_aside(aside, file, HEAD_BYTES + bytes);
 	free(file);
+	crash_point("before-rename");
 	if (rc == 0 && rename(aside, path) != 0)
 		rc = -errno;
 	if (rc != 0) {

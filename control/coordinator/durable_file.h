@@ -10,6 +10,7 @@
  */
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { DURABLE_TEXT_BYTES = 1536, DURABLE_PATH_BYTES = 1024 };
@@ -17,6 +18,8 @@ enum { DURABLE_TEXT_BYTES = 1536, DURABLE_PATH_BYTES = 1024 };
 int durable_file_write(const char *path, const ProtobufCMessage *message);
 int durable_file_read(const char *path, const ProtobufCMessageDescriptor *type,
 		ProtobufCMessage **message, char text[DURABLE_TEXT_BYTES]);
+/* The name of one that was being written aside: whoever wrote it is gone when nobody writes. */
+bool durable_is_temporary(const char *name);
 /* Removes it durably; one that is not there is no error. */
 int durable_file_remove(const char *path);
 

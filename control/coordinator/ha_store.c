@@ -56,6 +56,39 @@ static int take_lock(struct ha_store *s, char text[HA_TEXT_BYTES])
 	return 0;
 }
 
+/* ---- what a coordinator that died was writing ---- */
+
+static void sweep_directory(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+
+	while (dir != NULL && (e = readdir(dir)) != NULL)
+		if (durable_is_temporary(e->d_name))
+			(void)unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir != NULL)
+		closedir(dir);
+}
+
+static void sweep(const struct ha_store *s)
+{
+	DIR *dir = opendir(s->directory);
+	struct dirent *e;
+	struct job_id job;
+	char path[DURABLE_PATH_BYTES];
+
+	while (dir != NULL && (e = readdir(dir)) != NULL) {
+		if (!id128_parse(e->d_name, &job.id))
+			continue;
+		snprintf(path, sizeof(path), "%s/%.32s", s->directory, e->d_name);
+		sweep_directory(path);
+		snprintf(path, sizeof(path), "%s/%.32s/completed", s->directory, e->d_name);
+		sweep_directory(path);
+	}
+	if (dir != NULL)
+		closedir(dir);
+}
+
 int ha_store_open(struct ha_store **out, const char *directory, char text[HA_TEXT_BYTES])
 {
 	struct ha_store *s = calloc(1, sizeof(*s));
@@ -75,6 +108,7 @@ int ha_store_open(struct ha_store **out, const char *directory, char text[HA_TEX
 		ha_store_close(s);
 		return rc;
 	}
+	sweep(s);
 	*out = s;
 	return 0;
 }

@@ -56,8 +56,10 @@ static void reserve(void *context)
 {
 	struct work *w = context;
 
+	crash_point("before-id");
 	w->status = ha_store_write_next_id(
 			w->jm->services.ha, w->jm->spec->id, w->id + HA_ID_BLOCK_COUNT);
+	crash_point("after-id");
 }
 
 static void give_id(struct job_master *jm, uint64_t token)
@@ -103,11 +105,13 @@ static void prepare(void *context)
 {
 	struct work *w = context;
 
+	crash_point("before-location");
 	if (w->directory[0] == 0)
 		w->status = checkpoint_storage_prepare(w->jm->job_path, w->id, w->location);
 	else
 		w->status = checkpoint_storage_prepare_savepoint(
 				w->directory, w->jm->spec->id, w->numbers, w->location);
+	crash_point("after-location");
 	if (w->status != 0 || w->announcement == NULL)
 		return;
 	job_stop_announce(w->announcement, w->location, w->request);
@@ -156,6 +160,7 @@ static void write_metadata(void *context)
 
 	crash_point("before-metadata");
 	w->status = metadata_write(w->location, job_metadata_of(w->metadata), &w->bytes);
+	crash_point("metadata-written");
 }
 
 static void on_metadata_written(void *context)
@@ -200,7 +205,9 @@ static void add_to_index(void *context)
 {
 	struct work *w = context;
 
+	crash_point("before-listed");
 	w->status = ha_store_add_completed(w->jm->services.ha, w->jm->spec->id, &w->record);
+	crash_point("after-listed");
 }
 
 static void on_index_added(void *context)
@@ -234,7 +241,9 @@ static void remove_from_index(void *context)
 {
 	struct work *w = context;
 
+	crash_point("before-unlisted");
 	w->status = ha_store_forget_completed(w->jm->services.ha, w->jm->spec->id, w->id);
+	crash_point("after-unlisted");
 }
 
 static void on_index_removed(void *context)
@@ -262,7 +271,9 @@ static void delete_files(void *context)
 {
 	struct work *w = context;
 
+	crash_point("before-delete");
 	w->status = checkpoint_storage_delete(w->deletion);
+	crash_point("after-delete");
 }
 
 static void on_deleted(void *context)

@@ -7,6 +7,7 @@
 #include "control/coordinator/task_manager_gateway.h"
 #include "control/metadata/metadata.h"
 #include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 #include "dataplane/base/prng.h"
 
@@ -365,8 +366,10 @@ static const char *send_tasks(struct job_master *jm, struct deploy_work *w)
 		job_metadata_tell_changes(jm, w->metadata);
 	take_slots(jm, w->metadata);
 	jm->restored_id = w->metadata == NULL ? 0 : w->metadata->checkpoint_id;
+	crash_point("before-deploy");
 	if (submit(jm, w) != 0)
 		return "the tasks with their state are too large for one message";
+	crash_point("after-deploy");
 	return NULL;
 }
 

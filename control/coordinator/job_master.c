@@ -7,6 +7,7 @@
 #include "control/net/loop.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 
 #include <errno.h>
@@ -264,7 +265,9 @@ static int64_t kept_by_earlier_lives(const struct job_master *jm)
 int job_master_keep(struct job_master *jm)
 {
 	jm->record->kept_checkpoint = kept_by_earlier_lives(jm);
+	crash_point("before-kept");
 	int rc = ha_store_write_job(jm->services.ha, jm->spec->id, jm->record);
+	crash_point("after-kept");
 
 	/* The next writing of it follows the clearing of the list. */
 	jm->record->begun = true;

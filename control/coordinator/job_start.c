@@ -7,6 +7,7 @@
 #include "control/metadata/checkpoint_verify.h"
 #include "control/metadata/metadata.h"
 #include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/base/log.h"
 
@@ -27,6 +28,8 @@ struct start_work {
 	bool is_refused; /* what it should begin from cannot be read */
 	char text[JOB_TEXT_BYTES];
 	int64_t next_id;
+	int64_t *listed; /* ids of the durable list, of all that it held */
+	uint32_t listed_count;
 	/* What the durable list held, or the one snapshot that was asked for. */
 	struct completed_checkpoint **entries;
 	uint32_t entry_count;
@@ -260,6 +263,15 @@ static bool is_leaving(const struct start_work *w)
 	return w->record->stop_location[0] != 0;
 }
 
+static void note_listed(
+		struct start_work *w, Weir__CompletedRecord *const *records, uint32_t count)
+{
+	w->listed = calloc(count + 1, sizeof(*w->listed));
+	CHECK(w->listed != NULL);
+	for (uint32_t i = 0; i < count; i++)
+		w->listed[w->listed_count++] = records[i]->id;
+}
+
 /* ST-6, FO-10.  The newest must be readable; its states are checked where they are read. */
 static void take_list(struct start_work *w)
 {
@@ -276,6 +288,7 @@ static void take_list(struct start_work *w)
 	}
 	if (count > 0)
 		take_history(w, records[count - 1]);
+	note_listed(w, records, count);
 	uint32_t good = count;
 	char why[METADATA_TEXT_BYTES] = "";
 	while (good > 0) {
@@ -331,24 +344,36 @@ static void clear_list(struct start_work *w)
 		w->status = ha_store_write_job(w->jm->services.ha, w->jm->spec->id, w->record);
 }
 
+/* What a coordinator that died had under way, or had yet to delete. */
+static void sweep(struct start_work *w)
+{
+	uint32_t swept = checkpoint_storage_sweep(w->jm->job_path,
+			w->jm->is_recovery ? w->record->first_id : 0, w->listed, w->listed_count);
+
+	if (swept > 0)
+		log_info("job_master", "job %s: %u unfinished checkpoints swept away",
+				w->jm->spec->name, swept);
+}
+
 static void find_start(void *context)
 {
 	struct start_work *w = context;
 
+	bool is_recovery = w->jm->is_recovery;
+
 	find_next_id(w);
-	if (w->status == 0 && w->jm->is_recovery)
+	if (!is_recovery)
+		w->record->first_id = w->next_id;
+	if (w->status == 0 && is_recovery)
 		take_list(w);
+	if (w->status == 0)
+		sweep(w);
+	crash_point("before-begun");
 	if (w->status == 0 && w->entry_count == 0 && !is_leaving(w))
 		find_asked_for(w);
-	if (w->status == 0 && !w->jm->is_recovery)
+	if (w->status == 0 && !is_recovery)
 		clear_list(w);
-	if (w->status == 0) {
-		uint32_t swept = checkpoint_storage_sweep(w->jm->job_path);
-
-		if (swept > 0)
-			log_info("job_master", "job %s: %u unfinished checkpoints swept away",
-					w->jm->spec->name, swept);
-	}
+	crash_point("after-begun");
 	if (w->status != 0 && w->text[0] == 0)
 		snprintf(w->text, sizeof(w->text), "the coordinator's store: %s",
 				strerror(-w->status));
@@ -361,6 +386,7 @@ static void free_start(struct start_work *w)
 	for (uint32_t i = 0; i < w->entry_count; i++)
 		completed_checkpoint_destroy(w->entries[i]);
 	free(w->entries);
+	free(w->listed);
 	completed_checkpoint_destroy(w->snapshot);
 	weir__job_record__free_unpacked(w->record, NULL);
 	free(w);
@@ -373,6 +399,7 @@ static int hand_over(struct start_work *w)
 	int rc = 0;
 
 	jm->next_id = jm->reserved_id = w->next_id;
+	jm->record->first_id = w->record->first_id;
 	jm->completed_before = w->completed_count;
 	jm->failed_before = w->failed_count;
 	jm->recent_count = w->recent_count;

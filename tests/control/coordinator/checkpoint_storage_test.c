@@ -106,9 +106,26 @@ Test(checkpoint_storage, sweeps_what_never_became_a_checkpoint)
 	prepare(1, true, whole);
 	prepare(2, false, half);
 	touch(half, "state");
-	cr_assert_eq(checkpoint_storage_sweep(job), 1);
+	cr_assert_eq(checkpoint_storage_sweep(job, 0, NULL, 0), 1);
 	cr_assert(is_there(whole, "_metadata"));
 	cr_assert_neq(access(half, F_OK), 0);
+}
+
+Test(checkpoint_storage, sweeps_what_is_whole_but_not_listed_and_not_of_an_earlier_life)
+{
+	char earlier[STORAGE_PATH_BYTES], dropped[STORAGE_PATH_BYTES], kept[STORAGE_PATH_BYTES],
+			late[STORAGE_PATH_BYTES];
+	int64_t listed[] = {6};
+
+	prepare(4, true, earlier);
+	prepare(5, true, dropped);
+	prepare(6, true, kept);
+	prepare(7, true, late);
+	cr_assert_eq(checkpoint_storage_sweep(job, 5, listed, 1), 2);
+	cr_expect(is_there(earlier, "_metadata"));
+	cr_expect(is_there(kept, "_metadata"));
+	cr_expect_neq(access(dropped, F_OK), 0);
+	cr_expect_neq(access(late, F_OK), 0);
 }
 
 Test(checkpoint_storage, deletes_a_checkpoint_with_all_its_files)

@@ -181,6 +181,38 @@ Test(ha_store, fails_as_a_whole_when_one_completed_checkpoint_cannot_be_read)
 	cr_assert_not_null(strstr(text, "0000000000000000001"));
 }
 
+static void touch(const char *name)
+{
+	char path[256];
+
+	path_of(name, path);
+	cr_assert_geq(close(open(path, O_CREAT | O_WRONLY, 0666)), 0);
+}
+
+static bool is_there(const char *name)
+{
+	char path[256];
+
+	path_of(name, path);
+	return access(path, F_OK) == 0;
+}
+
+Test(ha_store, sweeps_away_what_was_being_written_when_it_is_opened_again)
+{
+	write_record("counting");
+	add_completed(3);
+	touch("next-id.tmp");
+	touch("completed/0000000000000000004.tmp");
+	touch("completed/notes");
+	ha_store_close(s);
+	cr_assert_eq(ha_store_open(&s, directory, text), 0);
+	cr_expect_not(is_there("next-id.tmp"));
+	cr_expect_not(is_there("completed/0000000000000000004.tmp"));
+	cr_expect(is_there("job"));
+	cr_expect(is_there("completed/0000000000000000003"));
+	cr_expect(is_there("completed/notes"), "nobody else's files");
+}
+
 Test(ha_store, is_refused_to_a_second_process_naming_the_first)
 {
 	char pid[32];
