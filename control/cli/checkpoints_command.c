@@ -130,15 +130,15 @@ static void print_subtask(const char *vertex, int64_t parallelism, const json_t 
 				job_number(s, "attempt"), "awaited", job_text(s, "phase"));
 		return;
 	}
+	const char *mode = json_is_true(json_object_get(s, "unaligned_checkpoint")) ? "unaligned"
+										  : "aligned";
 	if (json_is_true(json_object_get(s, "aborted")))
 		state = "incomplete";
 	else if (json_is_true(json_object_get(s, "finished")))
-		state = "finished";
-	else if (json_is_true(json_object_get(s, "unaligned_checkpoint")))
-		state = "unaligned";
-	printf("%-20s  %-7s  %7" PRId64 "  %-12s  %9s  %9s  %9s  %9s  %9s  %12" PRId64
+		state = mode = "finished";
+	printf("%-20s  %-7s  %7" PRId64 "  %-12s  %-9s  %9s  %9s  %9s  %9s  %9s  %12" PRId64
 	       "  %12" PRId64 "  %12" PRId64 "\n",
-			vertex, index, job_number(s, "attempt"), state,
+			vertex, index, job_number(s, "attempt"), state, mode,
 			job_duration(job_number(times, "start_delay"), delay),
 			job_duration(job_number(times, "alignment"), align),
 			job_duration(job_number(times, "sync"), sync),
@@ -154,9 +154,9 @@ static void print_checkpoint(const json_t *c)
 	size_t i, k;
 
 	print_head(c);
-	printf("\n%-20s  %-7s  %7s  %-12s  %9s  %9s  %9s  %9s  %9s  %12s  %12s  %12s\n", "vertex",
-			"subtask", "attempt", "state", "delay", "alignment", "sync", "async",
-			"all", "bytes", "processed", "persisted");
+	printf("\n%-20s  %-7s  %7s  %-12s  %-9s  %9s  %9s  %9s  %9s  %9s  %12s  %12s  %12s\n",
+			"vertex", "subtask", "attempt", "state", "mode", "delay", "alignment",
+			"sync", "async", "all", "bytes", "processed", "persisted");
 	json_array_foreach(json_object_get(c, "vertices"), i, vertex) {
 		json_array_foreach(json_object_get(vertex, "subtasks"), k, s)
 			print_subtask(job_text(vertex, "name"),
@@ -234,7 +234,8 @@ int checkpoints_command(int argc, char **argv)
 			"  --id N            one checkpoint, by subtask: from the trigger to the\n"
 			"                    first barrier (delay), to the last one (alignment),\n"
 			"                    taking the snapshot (sync), writing it (async), and\n"
-			"                    the bytes processed and persisted during alignment\n"
+			"                    the mode it ended in, and the bytes processed and\n"
+			"                    persisted (in-flight data) during alignment\n"
 			JOB_QUESTION_HELP
 			"\nExamples:\n  weir checkpoints flow-metering\n"
 			"  weir checkpoints flow-metering --failed\n"

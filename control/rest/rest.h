@@ -32,7 +32,8 @@
  * Ours (control/cli/run_command.h):
  *   GET   /: a page for people
  *   POST  /jobs -> 202 {"jobid"}
- *   GET   /metrics: all of them as Prometheus reads it; flink_* are Flink's, weir_* our own
+ *   GET   /metrics: all of them as Prometheus reads it; flink_* are Flink's, weir_* our own;
+ *         ?tasks=off leaves out those of tasks, which are some 6 kB and 50 us a subtask
  *   GET   /jobs/JOB/summary
  *   GET   /jobs/JOB/numbers: what each subtask last said of itself, and when it read that
  *   POST  /jobs/JOB/stop -> 202

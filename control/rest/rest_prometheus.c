@@ -18,6 +18,8 @@ enum { NAMES_MAX = 512, NAME_BYTES = 256, LABELS_BYTES = 2048, HOST_BYTES = 256 
 /* All lines of one metric stand together. */
 struct family {
 	char name[NAME_BYTES];
+	const char *metric, *scope; /* what it was made of, to know it again at a glance */
+	bool is_operator;
 	char *text;
 	size_t bytes;
 	FILE *lines;
@@ -26,8 +28,11 @@ struct family {
 struct page {
 	struct family families[NAMES_MAX];
 	uint32_t count, cursor;
+	bool has_tasks;            /* those of tasks and operators too */
 	const char *scope;         /* "jobmanager_job" */
 	char labels[LABELS_BYTES]; /* of what is being visited */
+	const char *operator_uid;  /* whose labels stand behind those */
+	size_t task_bytes;         /* of the labels, without the operator's */
 	char host[HOST_BYTES];
 };
 
@@ -43,29 +48,46 @@ static void print_name(const struct page *p, const struct metric *m, char name[N
 			name[i] = '_';
 }
 
-/* NULL: more names than there is room for. */
-static struct family *family_of(struct page *p, const struct metric *m)
+static bool is_of(const struct family *f, const struct page *p, const struct metric *m)
 {
-	char name[NAME_BYTES];
+	return f->metric == m->name && f->scope == p->scope &&
+			f->is_operator == (m->operator_uid != NULL);
+}
 
-	print_name(p, m, name);
-	/* Tasks are alike: after one name comes the one that came after it the last time. */
-	for (uint32_t i = 0; i < p->count; i++) {
-		struct family *f = &p->families[(p->cursor + i) % p->count];
+/* NULL: more names than there is room for. */
+static struct family *make_family(struct page *p, const struct metric *m, const char *name)
+{
+	struct family *f = &p->families[p->count];
 
-		if (strcmp(f->name, name) == 0) {
-			p->cursor = (uint32_t)(f - p->families) + 1;
-			return f;
-		}
-	}
 	if (p->count == NAMES_MAX)
 		return NULL;
-	struct family *f = &p->families[p->count];
-	memcpy(f->name, name, sizeof(name));
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	f->metric = m->name;
+	f->scope = p->scope;
+	f->is_operator = m->operator_uid != NULL;
 	f->lines = open_memstream(&f->text, &f->bytes);
 	if (f->lines == NULL)
 		return NULL;
-	p->cursor = ++p->count;
+	p->count++;
+	return f;
+}
+
+static struct family *family_of(struct page *p, const struct metric *m)
+{
+	char name[NAME_BYTES];
+	struct family *f = NULL;
+
+	/* Tasks are alike: after one name comes the one that came after it the last time. */
+	if (p->count > 0 && is_of(&p->families[p->cursor % p->count], p, m))
+		return &p->families[p->cursor++ % p->count];
+	print_name(p, m, name);
+	for (uint32_t i = 0; f == NULL && i < p->count; i++)
+		if (strcmp(p->families[i].name, name) == 0)
+			f = &p->families[i];
+	if (f == NULL)
+		f = make_family(p, m, name);
+	if (f != NULL)
+		p->cursor = (uint32_t)(f - p->families) + 1;
 	return f;
 }
 
@@ -105,15 +127,30 @@ static void begin(struct page *p, const char *scope)
 {
 	p->scope = scope;
 	p->labels[0] = 0;
+	p->operator_uid = NULL;
 	add_label(p, "host", p->host);
 }
 
 /* ---- lines ---- */
 
+/* Leaves those of the task, and the operator's behind them. */
+static void label_operator(struct page *p, const char *uid)
+{
+	if (uid == p->operator_uid)
+		return;
+	if (p->operator_uid == NULL)
+		p->task_bytes = strlen(p->labels);
+	p->labels[p->task_bytes] = 0;
+	p->operator_uid = uid;
+	if (uid == NULL)
+		return;
+	add_id(p, "operator_id", rest_vertex_id(uid));
+	add_label(p, "operator_name", uid);
+}
+
 static void add_line(void *context, const struct metric *m)
 {
 	struct page *p = context;
-	size_t before = strlen(p->labels);
 	char value[METRIC_VALUE_BYTES];
 
 	if (m->kind == METRIC_TEXT)
@@ -121,14 +158,15 @@ static void add_line(void *context, const struct metric *m)
 	struct family *f = family_of(p, m);
 	if (f == NULL)
 		return;
-	if (m->operator_uid != NULL) {
-		add_id(p, "operator_id", rest_vertex_id(m->operator_uid));
-		add_label(p, "operator_name", m->operator_uid);
-	}
-	if (m->kind == METRIC_REAL && !isfinite(m->real))
-		snprintf(value, sizeof(value), "NaN");
-	fprintf(f->lines, "%s{%s} %s\n", f->name, p->labels, metric_print(m, value));
-	p->labels[before] = 0;
+	label_operator(p, m->operator_uid);
+	fputs_unlocked(f->name, f->lines);
+	putc_unlocked('{', f->lines);
+	fputs_unlocked(p->labels, f->lines);
+	fputs_unlocked("} ", f->lines);
+	fputs_unlocked(m->kind == METRIC_REAL && !isfinite(m->real) ? "NaN"
+								    : metric_print(m, value),
+			f->lines);
+	putc_unlocked('\n', f->lines);
 }
 
 static void add_task(struct page *p, struct job_master *jm, uint32_t place, uint32_t index,
@@ -162,7 +200,7 @@ static void add_job(struct page *p, struct job_master *jm, const struct coordina
 	add_label(p, "job_name", job_master_name(jm));
 	metrics_of_job(jm, add_line, p);
 	/* Tasks that have ended are no more. */
-	if (job_status_is_terminal(job_master_status(jm)))
+	if (!p->has_tasks || job_status_is_terminal(job_master_status(jm)))
 		return;
 	for (uint32_t place = 0; place < job_master_spec(jm)->vertex_count; place++)
 		for (uint32_t i = 0; i < rest_vertex(jm, place)->parallelism; i++)
@@ -212,9 +250,11 @@ static char *join(struct page *p)
 void rest_get_prometheus(struct rest_call *call)
 {
 	struct page *p = calloc(1, sizeof(*p));
-	char *text = NULL;
+	char tasks[REST_PART_BYTES], *text = NULL;
 
+	rest_query(call, "tasks", tasks);
 	if (p != NULL) {
+		p->has_tasks = strcmp(tasks, "off") != 0;
 		if (gethostname(p->host, sizeof(p->host) - 1) != 0)
 			p->host[0] = '?';
 		add_all(p, call->coordinator);

@@ -153,15 +153,20 @@ Test(rest_metrics, of_a_coordinator_without_taskmanagers_are_zeros)
 
 /* ---- Prometheus ---- */
 
-static char *page(void)
+static char *page_of(const char *query)
 {
 	struct http_response response = {0};
 
 	rest_handle(rest_world.coordinator,
-			&(struct http_request){"GET", "/metrics", "", "", 0}, &response);
+			&(struct http_request){"GET", "/metrics", query, "", 0}, &response);
 	cr_assert_eq(response.status, 200);
 	cr_assert_not_null(strstr(response.content_type, "version=0.0.4"));
 	return response.body;
+}
+
+static char *page(void)
+{
+	return page_of("");
 }
 
 /* What Flink's own reporter names. */
@@ -236,5 +241,15 @@ Test(rest_metrics, on_the_page_tell_of_each_subtask_and_operator)
 	cr_assert_not_null(strstr(text, "operator_name=\"generator\""));
 	cr_assert_not_null(strstr(text, "weir_jobmanager_job_checkpointsOverdue{"));
 	cr_assert_not_null(strstr(text, "job_name=\"paced\"} 0\n"));
+	free(text);
+}
+
+Test(rest_metrics, on_the_page_leave_tasks_out_when_asked_to)
+{
+	rest_submit();
+	char *text = page_of("tasks=off");
+
+	cr_assert_null(strstr(text, "_job_task_"));
+	cr_assert_not_null(strstr(text, "flink_jobmanager_job_numRestarts{"));
 	free(text);
 }
