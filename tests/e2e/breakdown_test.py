@@ -1,0 +1,38 @@
+"""Of an unaligned checkpoint each subtask tells its mode and the bytes it kept in flight."""
+
+import os
+import time
+
+from captures import flows_capture
+from faults import compile_shared
+from harness import DONE, expect, expect_equal
+from processes import free_port
+from unaligned_restore_test import JOB, UNALIGNED, in_flight_bytes
+
+
+def test(w):
+    compile_shared(w, "stalling.c", "stalling.so")
+    for i in range(2):
+        flows_capture(w.path(f"in-{i}.pcap"), 60_000, 600)
+    port = free_port()
+    gate = w.write("gate", "")
+    run = w.run(w.write("job.yaml", JOB), {"sink.path": w.path("out")},
+                config={**UNALIGNED, "rest.bind-port": port})
+    time.sleep(0.5 * w.factor)  # the channels fill
+    newest = w.wait_for_checkpoint(w.newest_checkpoint() + 2)
+    rest = ("--rest", f"127.0.0.1:{port}")
+    one = w.weir_json("checkpoints", "overtaken", "--id", str(newest), *rest)
+    kept = in_flight_bytes(w, w.checkpoints()[newest])
+    expect_equal(one["checkpoint_type"], "UNALIGNED_CHECKPOINT", "kind")
+    subtasks = {v["name"]: v["subtasks"] for v in one["vertices"]}
+    for subtask in subtasks["metering"]:
+        expect(subtask["unaligned_checkpoint"], f"it ended unaligned: {subtask}")
+        expect(subtask["alignment"]["persisted"] > 0, f"bytes in flight: {subtask}")
+    told = sum(s["alignment"]["persisted"] for v in subtasks.values() for s in v)
+    expect_equal(told, one["persisted_data"], "the sum over the subtasks")
+    expect_equal(told, kept, "what the files hold")
+    status, out, err = w.weir("checkpoints", "overtaken", "--id", str(newest), *rest)
+    expect_equal(status, DONE, f"exit status\n{err}")
+    expect(out.count("unaligned") >= 2 and "UNALIGNED_CHECKPOINT" in out, out)
+    os.unlink(gate)
+    run.summary()
