@@ -263,6 +263,23 @@ def step_scenarios(gate):
         scenario_tests(gate, "scenarios", "gcc")
 
 
+def step_model(gate):
+    """The cut, checked exhaustively by spin within small bounds."""
+    if shutil.which("spin") is None:
+        gate.skip("model", "spin is not installed")
+        return
+    _, output = run(["tests/model/run"])
+    lines = output.splitlines()
+    passed = [line for line in lines if line.startswith("ok ")]
+    for line in lines:
+        if line.startswith("FAIL "):
+            gate.fail(f"model/{line[5:].strip()}")
+    if passed:
+        gate.ok("model", f"{len(passed)} checks", len(passed))
+    if not re.fullmatch(r"\d+ passed, \d+ failed", lines[-1] if lines else ""):
+        gate.fail("model", "the last line is not the sum", output)
+
+
 def e2e_tests(gate, step, name, env=None, factor=1):
     """End-to-end tests against one build; the runner's lines are counted as they come."""
     folder = build_dir(name)
@@ -387,8 +404,8 @@ def step_fuzz(gate):
 
 
 STEPS = {"tidy": step_tidy, "build": step_build, "headers": step_headers, "links": step_links,
-         "unit": step_unit, "scenarios": step_scenarios, "e2e": step_e2e, "asan": step_asan,
-         "fuzz": step_fuzz}
+         "unit": step_unit, "scenarios": step_scenarios, "model": step_model, "e2e": step_e2e,
+         "asan": step_asan, "fuzz": step_fuzz}
 
 
 def main():
