@@ -85,8 +85,34 @@ static void set_mark(struct input_channel *ch, uint32_t at, enum event_mark mark
 	ch->early_count -= was_early;
 }
 
+/* What came ahead of the line and has been acted on has nothing more to say when its turn comes.
+ * A stalled task may be asked for more checkpoints than there is room for events in line. */
+static void drop_handled(struct input_channel *ch)
+{
+	uint32_t kept = ch->event_head;
+
+	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {
+		uint32_t at = i & EVENTS_MASK, to = kept & EVENTS_MASK;
+		uint8_t mark = ch->marks[at];
+
+		if (mark == MARK_HANDLED && ch->events[at].announcement != ch->blocked_behind)
+			continue;
+		ch->events[to] = ch->events[at];
+		ch->marks[to] = mark;
+		kept++;
+	}
+	for (uint32_t i = kept; i != ch->event_tail; i++)
+		ch->marks[i & EVENTS_MASK] = MARK_IN_LINE;
+	ch->event_tail = kept;
+	ch->arrival_head = kept;
+}
+
 static uint32_t take_events(struct input_channel *ch)
 {
+	if (input_channel_event_count(ch) == CHANNEL_CONTROL_MAX &&
+			ch->arrival_head == ch->event_tail)
+		drop_handled(ch);
+
 	uint32_t from = ch->event_tail & EVENTS_MASK;
 	uint32_t room = CHANNEL_CONTROL_MAX - input_channel_event_count(ch);
 

@@ -444,6 +444,32 @@ Test(input_gate, an_event_inside_a_record_is_refused)
 	edge_close(&e);
 }
 
+Test(input_gate, a_stalled_channel_hears_of_any_number_of_barriers_ahead_of_the_line)
+{
+	struct event barrier = edge_barrier(1);
+	struct input_early early;
+	struct edge e;
+	uint32_t channel;
+	const struct event *arrived;
+
+	edge_open(&e, &JOIN);
+	send_run(&e, 0, 0, 8);
+	edge_push(&e, 0);
+	barrier.options.alignment = ALIGNMENT_UNALIGNED;
+	for (int64_t id = 1; id <= 5 * CHANNEL_CONTROL_MAX; id++) {
+		barrier.checkpoint_id = id;
+		cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0, "barrier %ld", id);
+		edge_push(&e, 0);
+		input_gate_poll(e.in[0]);
+		while (input_gate_next_arrival(e.in[0], &channel, &arrived))
+			cr_assert_eq(arrived->checkpoint_id, id);
+		cr_assert(input_gate_next_early(e.in[0], &early), "barrier %ld", id);
+		cr_assert_eq(early.event->checkpoint_id, id);
+	}
+	edge_expect_values(&e, 0, 0, 8);
+	edge_close(&e);
+}
+
 /* ---- buffers that are being written, and recovered ones ---- */
 
 Test(input_gate, credit_comes_back_only_when_a_buffer_is_processed_and_written)
