@@ -55,6 +55,8 @@ static const char *wrong_declaration(
 		return NULL;
 	if (d->out_record_bytes == WEIR_RECORD_ANY)
 		return "the size of its records is left open";
+	if (d->out_record_bytes == 0 && d->out_record_bytes_max > RECORD_BYTES_MAX)
+		return "a record of more than 1 MiB";
 	if (d->out_key_bytes > KEY_BYTES_MAX ||
 			(d->out_record_bytes > 0 && (uint64_t)d->out_key_offset + d->out_key_bytes >
 								    d->out_record_bytes))

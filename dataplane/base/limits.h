@@ -14,6 +14,9 @@ enum {
 	BUF_BYTES_MIN = 256,
 	BUF_BYTES_MAX = 61440,     /* an mbuf's room is a 16-bit number */
 
+	RECORD_BYTES_DEFAULT = 65536, /* a variable record, unless its operator says more or less */
+	RECORD_BYTES_MAX = 1 << 20,   /* what it may say */
+
 	BATCH_COUNT_MAX = 32,      /* buffers in one burst through a ring */
 	RECORDS_COUNT_MAX = 512,   /* records in one batch handed to an operator */
 

@@ -61,9 +61,10 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 	static const char *const names[COUNTER_COUNT] = {"frames", "bytes", "late", "files",
 			"files_cut", "files_skipped"};
 
-	(void)setting;
 	(void)error;
 	d->self_bytes = sizeof(struct pcap_source);
+	d->out_record_bytes_max = (uint32_t)sizeof(struct captured_packet) +
+			(uint32_t)setting->values[SNAP].integer;
 	d->state_count = 1;
 	d->states[POSITION] = (struct weir_state){.name = "position",
 			.kind = WEIR_STATE_VALUE,

@@ -125,6 +125,7 @@ struct weir_declaration {
 	struct weir_state states[WEIR_STATES_MAX];
 	uint32_t counter_count;
 	const char *counters[WEIR_COUNTERS_MAX]; /* names; counters are part of the state */
+	uint32_t out_record_bytes_max; /* variable: at most 1 MiB without its size; 0: 64 KiB */
 };
 
 /* What `declare` may know. */

@@ -7,16 +7,42 @@
 #include "dataplane/base/check.h"
 #include "dataplane/task/task_group_internal.h"
 #include "dataplane/wire/buf.h"
+#include "dataplane/wire/record.h"
 
-/* A variable record may be as large as this. */
-enum { RECORD_BYTES_MAX = 65536 };
-
-static struct channel_config channel_config_of(const struct deployment *d)
+/* The largest variable record fits into the sender's queue beside one open buffer: it is taken
+ * whole, however slowly its parts leave. */
+static struct channel_config channel_config_of(
+		const struct task_group *g, const struct edge_channels *e)
 {
-	return (struct channel_config){
+	const struct deployment *d = g->config.deployment;
+	uint32_t capacity = g->config.pool->capacity_bytes;
+	uint32_t needed = (e->record_bytes_max + RECORD_PREFIX_BYTES + capacity - 1) / capacity + 1;
+	struct channel_config config = {
 		.queue_count = d->channel_queue_count,
 		.credit_count = d->channel_credit_count,
 	};
+
+	if (e->record_bytes == 0 && needed > config.queue_count)
+		config.queue_count = needed;
+	return config;
+}
+
+static int check_channel(const struct task_group *g, const struct edge_channels *e,
+		char error[TASKMANAGER_ERROR_BYTES])
+{
+	const struct deployment *d = g->config.deployment;
+
+	if (channel_buffers_max(&e->channel) <= CHANNEL_BUFFERS_MAX ||
+			e->channel.queue_count == d->channel_queue_count)
+		return 0;
+	snprintf(error, TASKMANAGER_ERROR_BYTES,
+			"edge %s -> %s: a record of %u bytes needs %u buffers of %u bytes, and a "
+			"channel has at most %d, its credit of %u included; "
+			"taskmanager.memory.segment-size is too small for it",
+			d->vertices[e->from].uid, d->vertices[e->to].uid, e->record_bytes_max,
+			e->channel.queue_count, g->config.pool->capacity_bytes, CHANNEL_BUFFERS_MAX,
+			e->channel.credit_count);
+	return -EINVAL;
 }
 
 /* Forward: only subtask i to subtask i.  A channel between two others is not ours. */
@@ -52,9 +78,8 @@ static int32_t *find_places(const struct deployment *d, uint32_t vertex)
 
 /* The buffers at our ends of the edge's channels.  Other regions' tasks are nowhere; who is here
  * must have all its neighbours: -EINVAL. */
-static int64_t count_buffers(const struct deployment *d, const struct edge_channels *e)
+static int64_t count_buffers(const struct edge_channels *e)
 {
-	struct channel_config channel = channel_config_of(d);
 	uint32_t all = e->producer_count * e->consumer_count;
 	int64_t count = 0;
 
@@ -68,9 +93,9 @@ static int64_t count_buffers(const struct deployment *d, const struct edge_chann
 				(from == PLACE_HERE && to == PLACE_NOWHERE))
 			return -EINVAL;
 		if (from == PLACE_HERE)
-			count += channel_buffers_max(&channel);
+			count += channel_buffers_max(&e->channel);
 		else if (is_joined(e, producer, consumer))
-			count += channel.credit_count;
+			count += e->channel.credit_count;
 	}
 	return count;
 }
@@ -81,6 +106,7 @@ static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGE
 	const struct deployment_edge *edge = &d->edges[index];
 	const struct deployment_vertex *from = &d->vertices[edge->from];
 	const struct deployment_vertex *to = &d->vertices[edge->to];
+	const struct weir_declaration *tail = &g->tails[edge->from];
 	struct edge_channels *e = &g->edges[index];
 
 	*e = (struct edge_channels){
@@ -89,14 +115,18 @@ static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGE
 		.partition = edge->partition,
 		.producer_count = from->parallelism,
 		.consumer_count = to->parallelism,
+		.record_bytes = tail->out_record_bytes,
+		.record_bytes_max = tail->out_record_bytes_max == 0 ? RECORD_BYTES_DEFAULT
+								    : tail->out_record_bytes_max,
 	};
+	e->channel = channel_config_of(g, e);
 	if (edge->partition == PARTITION_FORWARD && from->parallelism != to->parallelism) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"edge %s -> %s: forward joins equal parallelism, not %u to %u",
 				from->uid, to->uid, from->parallelism, to->parallelism);
 		return -EINVAL;
 	}
-	if (edge->partition == PARTITION_HASH && g->tails[edge->from].out_key_bytes == 0) {
+	if (edge->partition == PARTITION_HASH && tail->out_key_bytes == 0) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"edge %s -> %s: hash needs a key, and the records of %s have none",
 				from->uid, to->uid, from->uid);
@@ -107,7 +137,7 @@ static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGE
 	e->consumer_places = find_places(d, edge->to);
 	if (e->at == NULL || e->producer_places == NULL || e->consumer_places == NULL)
 		return -ENOMEM;
-	int64_t count = count_buffers(d, e);
+	int64_t count = count_buffers(e);
 	if (count < 0) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"edge %s -> %s: the deployment has tasks at one end only",
@@ -115,7 +145,7 @@ static int plan_edge(struct task_group *g, uint32_t index, char error[TASKMANAGE
 		return (int)count;
 	}
 	g->buffer_count += (uint64_t)count;
-	return 0;
+	return check_channel(g, e, error);
 }
 
 int task_group_plan_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
@@ -137,15 +167,13 @@ int task_group_plan_channels(struct task_group *g, char error[TASKMANAGER_ERROR_
 
 int task_group_build_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
 {
-	struct channel_config config = channel_config_of(g->config.deployment);
-
 	for (uint32_t i = 0; i < g->edge_count; i++) {
 		struct edge_channels *e = &g->edges[i];
 
 		for (uint32_t k = 0; k < e->producer_count * e->consumer_count; k++) {
 			if (!is_joined(e, k / e->consumer_count, k % e->consumer_count))
 				continue;
-			int status = ring_channel_create(&e->at[k], &config);
+			int status = ring_channel_create(&e->at[k], &e->channel);
 			if (status != 0) {
 				snprintf(error, TASKMANAGER_ERROR_BYTES,
 						"a channel was not made: %s (a channel has 2 or "
@@ -222,8 +250,8 @@ static int build_output(struct task_group *g, struct task *t, const struct edge_
 			.key_bytes = tail->out_key_bytes,
 			.first_turn = first_turn(t),
 		},
-		.record_bytes = tail->out_record_bytes,
-		.record_bytes_max = RECORD_BYTES_MAX,
+		.record_bytes = e->record_bytes,
+		.record_bytes_max = e->record_bytes_max,
 		.flush_ns = d->buffer_timeout_ns,
 		.is_aligned_only = is_aligned_only(g, e),
 	};
@@ -236,15 +264,15 @@ static int build_output(struct task_group *g, struct task *t, const struct edge_
 	return status;
 }
 
-static int build_input(struct task_group *g, struct task *t, const struct edge_channels *e)
+static int build_input(struct task *t, const struct edge_channels *e)
 {
 	struct ring_channel *channels[CHANNELS_PER_GATE_MAX];
 	uint32_t count = collect_channels(e, false, t->subtask_index, channels);
 	struct input_gate_config config = {
 		.channels = channels,
 		.channel_count = count,
-		.record_bytes = g->tails[e->from].out_record_bytes,
-		.record_bytes_max = RECORD_BYTES_MAX,
+		.record_bytes = e->record_bytes,
+		.record_bytes_max = e->record_bytes_max,
 	};
 
 	if (t->input_count == GATES_PER_TASK_MAX)
@@ -265,7 +293,7 @@ int task_group_build_gates(
 		if (e->from == t->vertex)
 			status = build_output(g, t, e);
 		if (status == 0 && e->to == t->vertex)
-			status = build_input(g, t, e);
+			status = build_input(t, e);
 		if (status != 0) {
 			snprintf(error, TASKMANAGER_ERROR_BYTES,
 					"edge %s -> %s: its gates were not made: %s (records must "

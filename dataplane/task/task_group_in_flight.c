@@ -13,6 +13,7 @@
 #include "dataplane/checkpoint/store.h"
 #include "dataplane/task/task_group_internal.h"
 #include "dataplane/task/worker.h"
+#include "dataplane/wire/record.h"
 
 enum { STAGING_BYTES_MIN = 1 << 20, STAGING_BYTES_MAX = 4 << 20, STAGED_BUFS_PER_CHANNEL = 4 };
 
@@ -44,15 +45,28 @@ static struct channel_state_subtask subtask_of(const struct task_group *g, const
 	return s;
 }
 
-static uint32_t channels_of(const struct channel_state_subtask *s)
+/* A record in pages of its own. */
+static uint64_t partial_bytes(const struct edge_channels *e)
 {
-	uint32_t count = 0;
+	uint64_t pages = (e->record_bytes_max + RECORD_PREFIX_BYTES + STORE_ALIGN_BYTES - 1) /
+			STORE_ALIGN_BYTES;
 
-	for (uint32_t i = 0; i < s->input_count; i++)
-		count += s->input_channels[i];
-	for (uint32_t i = 0; i < s->output_count; i++)
-		count += s->output_channels[i];
-	return count;
+	return e->record_bytes == 0 ? pages * STORE_ALIGN_BYTES : 0;
+}
+
+/* Adds what one task has at its ends of edges. */
+static void add_channels(
+		const struct task_group *g, const struct task *t, struct channel_state_share *share)
+{
+	for (uint32_t i = 0; i < g->edge_count; i++) {
+		const struct edge_channels *e = &g->edges[i];
+		uint32_t out = e->from == t->vertex ? channel_count(e, true) : 0;
+		uint32_t in = e->to == t->vertex ? channel_count(e, false) : 0;
+
+		share->channel_count += out + in;
+		share->buf_count += (out + in) * channel_buffers_max(&e->channel);
+		share->partial_bytes += in * partial_bytes(e);
+	}
 }
 
 static struct channel_state_executor_config config_of(
@@ -66,16 +80,16 @@ static struct channel_state_executor_config config_of(
 		staging = STAGING_BYTES_MIN;
 	if (staging > STAGING_BYTES_MAX)
 		staging = STAGING_BYTES_MAX;
+	staging = staging / STORE_ALIGN_BYTES * STORE_ALIGN_BYTES + share->partial_bytes;
 	return (struct channel_state_executor_config){
 		.store = share->store,
 		.checkpoint_dir = g->checkpoint_dir,
 		.subtask_count = share->task_count,
 		.channel_count = share->channel_count,
-		.buf_count = share->channel_count *
-				(d->channel_credit_count + d->channel_queue_count),
+		.buf_count = share->buf_count,
 		.issued_in_max = channel_state_issued_in_max(d->channel_credit_count),
 		.issued_out_max = channel_state_issued_out_max(d->channel_credit_count),
-		.staging_bytes = staging / STORE_ALIGN_BYTES * STORE_ALIGN_BYTES,
+		.staging_bytes = staging,
 		.patience_ns = CHANNEL_STATE_PATIENCE_NS,
 	};
 }
@@ -116,11 +130,10 @@ int task_group_plan_in_flight(struct task_group *g, uint64_t *bytes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < g->task_count; i++) {
 		struct task *t = &g->tasks[i];
-		struct channel_state_subtask s = subtask_of(g, t);
 
 		t->share = share_for(g, t);
 		g->shares[t->share].task_count++;
-		g->shares[t->share].channel_count += channels_of(&s);
+		add_channels(g, t, &g->shares[t->share]);
 	}
 	for (uint32_t i = 0; i < g->share_count; i++) {
 		struct channel_state_executor_config config = config_of(g, &g->shares[i]);

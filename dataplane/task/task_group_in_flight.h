@@ -17,6 +17,8 @@
 struct channel_state_share {
 	struct worker *worker;
 	uint32_t task_count, channel_count;
+	uint32_t buf_count;     /* that the channels may hold */
+	uint64_t partial_bytes; /* of one record begun in each input channel */
 	uint64_t memory_bytes;
 	struct store *store;
 	struct channel_state_executor *executor;

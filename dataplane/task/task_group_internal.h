@@ -25,6 +25,8 @@ struct edge_channels {
 	uint32_t from, to;
 	enum deployment_partition partition;
 	uint32_t producer_count, consumer_count;
+	uint32_t record_bytes, record_bytes_max; /* 0: variable; then the largest */
+	struct channel_config channel;           /* of each */
 	int32_t *producer_places, *consumer_places; /* PLACE_* or a peer's index */
 	struct ring_channel **at; /* NULL where there is none, or none of ours */
 };

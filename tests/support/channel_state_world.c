@@ -6,6 +6,12 @@
 
 void channel_world_init(struct channel_world *w, struct store *inner, const char *directory)
 {
+	channel_world_init_sized(w, inner, directory, 16 * 4096);
+}
+
+void channel_world_init_sized(struct channel_world *w, struct store *inner, const char *directory,
+		uint64_t staging_bytes)
+{
 	static const struct channel_state_subtask subtasks[2] = {
 		{"map", 3, 1, 1, {2}, {2}},
 		{"sink", 0, 1, 0, {1}, {0}},
@@ -19,10 +25,10 @@ void channel_world_init(struct channel_world *w, struct store *inner, const char
 		.attempt = {{{0xab, 0xcd}}},
 		.subtask_count = 2,
 		.channel_count = 5,
-		.buf_count = CHANNEL_WORLD_BUFS,
+		.buf_count = CHANNEL_WORLD_CHUNKS,
 		.issued_in_max = 4,
 		.issued_out_max = 2,
-		.staging_bytes = 16 * 4096,
+		.staging_bytes = staging_bytes,
 		.patience_ns = 100000000,
 		.has_direct = true,
 	};

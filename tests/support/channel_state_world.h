@@ -25,9 +25,13 @@ struct channel_world {
 	bool is_real; /* the inner store needs time of its own: a turn takes a bit of it */
 };
 
-enum { CHANNEL_WORLD_BUF_BYTES = 8192, CHANNEL_WORLD_BUFS = 64 };
+enum { CHANNEL_WORLD_BUF_BYTES = 8192, CHANNEL_WORLD_BUFS = 64,
+	CHANNEL_WORLD_CHUNKS = 128 };
 
 void channel_world_init(struct channel_world *w, struct store *inner, const char *directory);
+/* The same with other room for records that were partly read. */
+void channel_world_init_sized(struct channel_world *w, struct store *inner, const char *directory,
+		uint64_t staging_bytes);
 /* Every buffer must be back; destroys the inner store. */
 void channel_world_free(struct channel_world *w);
 
