@@ -31,6 +31,7 @@ BUILDS = {
                        "-fsanitize=fuzzer-no-link"]),
 }
 FUZZ_SECONDS = 10
+SEEDED = ("message", "metadata", "task_state")  # fuzzers that begin with real ones
 # What the control plane's programs must not be linked with.
 FOREIGN = {"weir": ("librte_", "libhwloc"), "weir-coordinator": ("librte_", "libhwloc")}
 PROGRAMS = ("weir", "weir-coordinator", "weir-taskmanager")
@@ -391,12 +392,16 @@ def step_fuzz(gate):
     sources = sorted(glob.glob(os.path.join(ROOT, "tests", "fuzz", "fuzz_*.c")))
     names = [os.path.basename(s)[:-2] for s in sources]
     names = [n for n in names if gate.wants("fuzz/" + n)]
-    if not build(gate, "fuzz", ["tests/fuzz/" + n for n in names]):
+    if not build(gate, "fuzz", ["tests/fuzz/" + n for n in names] + ["tests/fuzz/make_seeds"]):
         gate.skip("fuzz", "build/fuzz is not there")
         return
     for name in names:
         corpus = os.path.join(build_dir("fuzz"), "corpus", name)
         os.makedirs(corpus, exist_ok=True)
+        if name[len("fuzz_"):] in SEEDED:
+            gate.command(f"fuzz/seeds_{name[len('fuzz_'):]}", [
+                os.path.join(build_dir("fuzz"), "tests", "fuzz", "make_seeds"),
+                name[len("fuzz_"):], corpus])
         gate.command(f"fuzz/{name}", [
             os.path.join(build_dir("fuzz"), "tests", "fuzz", name), corpus,
             f"-max_total_time={FUZZ_SECONDS}", "-max_len=4096", "-timeout=10",

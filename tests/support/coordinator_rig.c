@@ -70,6 +70,11 @@ void rig_drain(struct rig *r)
 			.token = d.token,
 			.id = d.checkpoint_id,
 			.is_all_ended = d.is_all_ended,
+			.is_success = d.is_success,
+			.is_periodic = d.is_periodic,
+			.request = d.request,
+			.timestamp_ms = d.timestamp_ms,
+			.other_id = d.other_id,
 			.subtask_count = d.subtask_count,
 			.reason = d.reason,
 		};
@@ -77,6 +82,8 @@ void rig_drain(struct rig *r)
 			l->deletion = d.deletion->kind;
 		if (d.text != NULL)
 			snprintf(l->text, sizeof(l->text), "%s", d.text);
+		if (d.path != NULL)
+			snprintf(l->path, sizeof(l->path), "%s", d.path);
 		r->count++;
 		if (r->is_auto[d.kind])
 			answer(r, &d);

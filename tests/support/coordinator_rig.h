@@ -17,10 +17,13 @@ struct rig_decision {
 	uint64_t token;
 	int64_t id;
 	enum deletion_kind deletion;
-	bool is_all_ended;
+	bool is_all_ended, is_success, is_periodic;
+	uint64_t request;
+	int64_t timestamp_ms, other_id;
 	uint32_t subtask_count;
 	enum checkpoint_failure_reason reason;
 	char text[RIG_TEXT_BYTES];
+	char path[RIG_TEXT_BYTES];
 };
 
 struct rig {

@@ -250,3 +250,51 @@ Test(checkpoint_coordinator, settings_are_normalised_or_refused)
 	bad.concurrent_max = 2;
 	cr_assert(ne(ptr, (void *)checkpoint_coordinator_config_normalise(&bad), NULL));
 }
+
+/* Each request has one outcome, its own. */
+Test(checkpoint_coordinator, outcomes_name_their_request)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+	uint64_t first, second;
+
+	rig_open(&r, &config);
+	first = rig_request(&r, REQUEST_CHECKPOINT);
+	second = rig_request(&r, REQUEST_SAVEPOINT);
+	checkpoint_coordinator_on_decline(r.c,
+			&(struct task_failure){ .subtask = 1, .checkpoint_id = 1,
+					.reason = REASON_DECLINED },
+			r.now);
+	rig_drain(&r);
+	cr_assert(eq(u64, rig_find(&r, DECIDE_REQUEST_DONE)->request, first));
+	cr_assert(not(rig_find(&r, DECIDE_REQUEST_DONE)->is_success));
+	cr_assert(not(rig_find(&r, DECIDE_REQUEST_DONE)->is_periodic));
+	rig_acknowledge_all(&r, 2, NULL);
+	cr_assert(eq(u64, rig_find(&r, DECIDE_REQUEST_DONE)->request, second));
+	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_success);
+	cr_assert(eq(str, rig_find(&r, DECIDE_REQUEST_DONE)->path, "there"));
+	cr_assert(eq(i64, rig_find(&r, DECIDE_TRIGGER_TASKS)->timestamp_ms, 1000));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_REQUEST_DONE), 2));
+	rig_close(&r);
+}
+
+Test(checkpoint_coordinator, outcomes_tell_what_nobody_asked_for)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.interval_ms = 100;
+	config.first_delay_ms = 0;
+	rig_open(&r, &config);
+	cr_assert(eq(int, checkpoint_coordinator_start(r.c, r.now), 0));
+	rig_pass(&r, 0);
+	rig_acknowledge_all(&r, 1, NULL);
+	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_success);
+	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_periodic);
+	rig_pass(&r, 100);
+	checkpoint_coordinator_stop(r.c, r.now);
+	rig_drain(&r);
+	cr_assert(not(rig_find(&r, DECIDE_REQUEST_DONE)->is_success));
+	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_periodic);
+	rig_close(&r);
+}

@@ -86,3 +86,17 @@ Test(trigger_options, follow_the_five_cases_in_their_order)
 		cr_expect(eq(i64, o.aligned_timeout_ms, cases[i].timeout_ms), "case %zu", i);
 	}
 }
+
+/* TR-3 is about requests. */
+Test(checkpoint_properties, a_restored_snapshot_is_not_forced)
+{
+	const enum claim_mode modes[] = { CLAIM_MODE_NO_CLAIM, CLAIM_MODE_CLAIM };
+
+	for (int i = 0; i < 2; i++) {
+		struct checkpoint_properties p =
+				checkpoint_properties_restored(modes[i], RETAIN_NEVER);
+
+		cr_expect(not(p.is_forced));
+		cr_expect(eq(int, p.is_unclaimed, modes[i] == CLAIM_MODE_NO_CLAIM));
+	}
+}

@@ -161,3 +161,18 @@ Test(pending_checkpoint, the_completed_checkpoint_says_when_it_was_and_what_it_h
 	completed_checkpoint_destroy(c);
 	close_rig(&r);
 }
+
+/* PL-6, of a vertex that had finished in part. */
+Test(pending_checkpoint, one_subtask_restored_as_finished_is_finished_and_its_vertex_is_not)
+{
+	struct acknowledgement a = {.subtask = 1, .checkpoint_id = 7,
+			.finish = FINISH_SUBTASK_RESTORED_AS_FINISHED};
+	struct pending_rig r;
+
+	open_rig(&r, false);
+	cr_assert(eq(int, (int)pending_checkpoint_acknowledge(r.p, &a), ACK_SUCCESS));
+	cr_assert(pending_checkpoint_is_subtask_finished(r.p, 1));
+	cr_assert(not(pending_checkpoint_is_subtask_finished(r.p, 0)));
+	cr_assert(not(pending_checkpoint_is_vertex_finished(r.p, 0)));
+	close_rig(&r);
+}
