@@ -298,3 +298,40 @@ Test(checkpoint_coordinator, outcomes_tell_what_nobody_asked_for)
 	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_periodic);
 	rig_close(&r);
 }
+
+Test(checkpoint_coordinator, the_last_completion_is_none_before_the_first)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	cr_assert(eq(u64, checkpoint_coordinator_last_completion(r.c), UINT64_MAX));
+	rig_request(&r, REQUEST_SAVEPOINT);
+	rig_acknowledge_all(&r, 1, NULL);
+	cr_assert(eq(u64, checkpoint_coordinator_last_completion(r.c), r.now.now_ns));
+	rig_close(&r);
+}
+
+/* PL-5: which vertex an operator coordinator belongs to reaches the pending checkpoint. */
+Test(checkpoint_coordinator, the_state_of_a_coordinator_goes_with_its_vertex)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct snapshot_state state = { .bytes = NULL };
+	const struct pending_checkpoint *p;
+	struct rig r;
+
+	rig_open(&r, &config);
+	checkpoint_coordinator_add_coordinator(r.c, 0);
+	checkpoint_coordinator_add_coordinator(r.c, 1);
+	execution_graph_set_state(r.graph, 0, EXECUTION_FINISHED);
+	execution_graph_set_state(r.graph, 1, EXECUTION_FINISHED);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	p = checkpoint_coordinator_pending(r.c, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		file_list_add(&state.files, "splits");
+		checkpoint_coordinator_on_coordinator_snapshot(r.c, i, 1, 0, &state, r.now);
+	}
+	cr_assert(eq(ptr, (void *)pending_checkpoint_coordinator(p, 0), NULL));
+	cr_assert(ne(ptr, (void *)pending_checkpoint_coordinator(p, 1), NULL));
+	rig_close(&r);
+}
