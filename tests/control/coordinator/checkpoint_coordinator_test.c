@@ -63,7 +63,7 @@ Test(checkpoint_coordinator, blocking_outputs_refuse_savepoints_before_anything_
 	config.has_blocking_outputs = true;
 	rig_open(&r, &config);
 	rig_request(&r, REQUEST_CHECKPOINT);
-	rig_request(&r, REQUEST_STOP);
+	cr_assert(eq(u64, rig_request(&r, REQUEST_STOP), 2)); /* accepted, and failed later */
 	cr_assert(eq(int, (int)rig_find(&r, DECIDE_REQUEST_DONE)->reason,
 			REASON_BLOCKING_OUTPUT_EXIST));
 	cr_assert(ne(ptr, (void *)checkpoint_coordinator_pending(r.c, 0), NULL));
@@ -249,89 +249,4 @@ Test(checkpoint_coordinator, settings_are_normalised_or_refused)
 	bad.alignment.is_unaligned = true;
 	bad.concurrent_max = 2;
 	cr_assert(ne(ptr, (void *)checkpoint_coordinator_config_normalise(&bad), NULL));
-}
-
-/* Each request has one outcome, its own. */
-Test(checkpoint_coordinator, outcomes_name_their_request)
-{
-	struct checkpoint_coordinator_config config = rig_tolerant();
-	struct rig r;
-	uint64_t first, second;
-
-	rig_open(&r, &config);
-	first = rig_request(&r, REQUEST_CHECKPOINT);
-	second = rig_request(&r, REQUEST_SAVEPOINT);
-	checkpoint_coordinator_on_decline(r.c,
-			&(struct task_failure){ .subtask = 1, .checkpoint_id = 1,
-					.reason = REASON_DECLINED },
-			r.now);
-	rig_drain(&r);
-	cr_assert(eq(u64, rig_find(&r, DECIDE_REQUEST_DONE)->request, first));
-	cr_assert(not(rig_find(&r, DECIDE_REQUEST_DONE)->is_success));
-	cr_assert(not(rig_find(&r, DECIDE_REQUEST_DONE)->is_periodic));
-	rig_acknowledge_all(&r, 2, NULL);
-	cr_assert(eq(u64, rig_find(&r, DECIDE_REQUEST_DONE)->request, second));
-	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_success);
-	cr_assert(eq(str, rig_find(&r, DECIDE_REQUEST_DONE)->path, "there"));
-	cr_assert(eq(i64, rig_find(&r, DECIDE_TRIGGER_TASKS)->timestamp_ms, 1000));
-	cr_assert(eq(u32, rig_count(&r, DECIDE_REQUEST_DONE), 2));
-	rig_close(&r);
-}
-
-Test(checkpoint_coordinator, outcomes_tell_what_nobody_asked_for)
-{
-	struct checkpoint_coordinator_config config = rig_tolerant();
-	struct rig r;
-
-	config.interval_ms = 100;
-	config.first_delay_ms = 0;
-	rig_open(&r, &config);
-	cr_assert(eq(int, checkpoint_coordinator_start(r.c, r.now), 0));
-	rig_pass(&r, 0);
-	rig_acknowledge_all(&r, 1, NULL);
-	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_success);
-	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_periodic);
-	rig_pass(&r, 100);
-	checkpoint_coordinator_stop(r.c, r.now);
-	rig_drain(&r);
-	cr_assert(not(rig_find(&r, DECIDE_REQUEST_DONE)->is_success));
-	cr_assert(rig_find(&r, DECIDE_REQUEST_DONE)->is_periodic);
-	rig_close(&r);
-}
-
-Test(checkpoint_coordinator, the_last_completion_is_none_before_the_first)
-{
-	struct checkpoint_coordinator_config config = rig_tolerant();
-	struct rig r;
-
-	rig_open(&r, &config);
-	cr_assert(eq(u64, checkpoint_coordinator_last_completion(r.c), UINT64_MAX));
-	rig_request(&r, REQUEST_SAVEPOINT);
-	rig_acknowledge_all(&r, 1, NULL);
-	cr_assert(eq(u64, checkpoint_coordinator_last_completion(r.c), r.now.now_ns));
-	rig_close(&r);
-}
-
-/* PL-5: which vertex an operator coordinator belongs to reaches the pending checkpoint. */
-Test(checkpoint_coordinator, the_state_of_a_coordinator_goes_with_its_vertex)
-{
-	struct checkpoint_coordinator_config config = rig_tolerant();
-	struct snapshot_state state = { .bytes = NULL };
-	const struct pending_checkpoint *p;
-	struct rig r;
-
-	rig_open(&r, &config);
-	checkpoint_coordinator_add_coordinator(r.c, 0);
-	checkpoint_coordinator_add_coordinator(r.c, 1);
-	execution_graph_set_state(r.graph, 0, EXECUTION_FINISHED);
-	execution_graph_set_state(r.graph, 1, EXECUTION_FINISHED);
-	rig_request(&r, REQUEST_CHECKPOINT);
-	p = checkpoint_coordinator_pending(r.c, 0);
-	for (uint32_t i = 0; i < 2; i++) {
-		file_list_add(&state.files, "splits");
-		checkpoint_coordinator_on_coordinator_snapshot(r.c, i, 1, 0, &state, r.now);
-	}
-	cr_assert(eq(ptr, (void *)pending_checkpoint_coordinator(p, 0), NULL));
-	cr_assert(ne(ptr, (void *)pending_checkpoint_coordinator(p, 1), NULL));
-	rig_close(&r);
 }
