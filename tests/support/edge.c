@@ -25,6 +25,7 @@ static void open_outputs(struct edge *e)
 				.record_bytes = config->record_bytes,
 				.record_bytes_max = config->record_bytes_max,
 				.flush_ns = config->flush_ns,
+			.is_aligned_only = config->is_aligned_only,
 		};
 
 		cr_assert_eq(output_gate_create(&e->out[from], &gate), 0);

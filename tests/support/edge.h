@@ -19,6 +19,7 @@ struct edge_config {
 	struct channel_config channel;
 	uint32_t record_bytes, record_bytes_max;
 	uint64_t flush_ns;
+	bool is_aligned_only;
 };
 
 struct edge {

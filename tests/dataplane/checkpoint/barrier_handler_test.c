@@ -1,208 +1,15 @@
-#include "dataplane/checkpoint/barrier_handler.h"
+#include "tests/support/barrier_run.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Facts and decisions are written as words.  Facts: "b5@0" an aligned barrier of checkpoint 5 on
- * channel 0, "r" the same asked for by the coordinator, "t" a timeoutable one in line, "a" its
- * announcement, "c" itself ahead of the line; "u" an unaligned one; "n" a barrier has come, "x" a
- * cancel marker, "e@0" the end of channel 0, "+20@0" time passes, "*@0" the timer runs.  Decisions:
- * "block0" ("block0-behind"), "resume0", "convert0", "prepare5", "start5", "trigger5" ("trigger5u"
- * unaligned), "stop5", "all5", "abort5:subsumed". */
-
-enum { TEXT_BYTES = 256, TIMEOUT_MS = 100 };
-
-struct run {
-	struct barrier_handler *handler;
-	uint64_t now_ns;
-	int64_t wall_ms;
-	int64_t timestamp_ms;
-	bool is_alternating; /* barriers may be announced; "all5" is of interest */
-	char text[TEXT_BYTES]; /* decisions of the last facts */
-};
-
-static void open_run(struct run *r, uint32_t channels, bool has_finished_tasks)
-{
-	struct barrier_handler_config config = {
-			.channel_count = channels, .has_finished_tasks = has_finished_tasks};
-
-	*r = (struct run){0};
-	cr_assert_eq(barrier_handler_create(&r->handler, &config), 0);
-}
-
-static int64_t pending_of(const struct run *r)
-{
-	return barrier_handler_pending_count(r->handler) == 0
-			? 0
-			: barrier_handler_pending_at(r->handler, 0);
-}
-
-static void close_run(struct run *r)
-{
-	barrier_handler_destroy(r->handler);
-}
-
-static const char *reason_word(enum decline_reason reason)
-{
-	switch (reason) {
-	case DECLINE_SUBSUMED:
-		return "subsumed";
-	case DECLINE_ON_CANCELLATION_BARRIER:
-		return "cancelled";
-	case DECLINE_INPUT_END_OF_STREAM:
-		return "end-of-stream";
-	case DECLINE_CHECKPOINT_SUBSUMED:
-		return "seen-newer";
-	default:
-		return "other";
-	}
-}
-
-static const char *form_word(const struct event *barrier)
-{
-	return checkpoint_options_is_unaligned(&barrier->options) ? "u" : "";
-}
-
-static void write_decision(const struct barrier_decision *d, char word[64])
-{
-	switch (d->kind) {
-	case BARRIER_BLOCK:
-		snprintf(word, 64, "block%u%s", d->channel, d->is_ahead ? "-behind" : "");
-		return;
-	case BARRIER_RESUME:
-		snprintf(word, 64, "resume%u", d->channel);
-		return;
-	case BARRIER_CONVERT:
-		snprintf(word, 64, "convert%u", d->channel);
-		return;
-	case BARRIER_PREPARE:
-		snprintf(word, 64, "prepare%" PRId64 "%s", d->barrier.checkpoint_id,
-				form_word(&d->barrier));
-		return;
-	case BARRIER_START:
-		snprintf(word, 64, "start%" PRId64, d->checkpoint_id);
-		return;
-	case BARRIER_TRIGGER:
-		snprintf(word, 64, "trigger%" PRId64 "%s", d->barrier.checkpoint_id,
-				form_word(&d->barrier));
-		return;
-	case BARRIER_STOP:
-		snprintf(word, 64, "stop%" PRId64, d->checkpoint_id);
-		return;
-	case BARRIER_ALL_RECEIVED:
-		snprintf(word, 64, "all%" PRId64, d->checkpoint_id);
-		return;
-	case BARRIER_ABORT:
-		snprintf(word, 64, "abort%" PRId64 ":%s", d->checkpoint_id,
-				reason_word(d->reason));
-		return;
-	}
-}
-
-static void write_decisions(struct run *r)
-{
-	struct barrier_decision d;
-
-	while (barrier_handler_next(r->handler, &d)) {
-		char word[64] = "";
-
-		if (d.kind == BARRIER_ALL_RECEIVED && !r->is_alternating)
-			continue;
-		write_decision(&d, word);
-		if (r->text[0] != '\0')
-			strncat(r->text, " ", TEXT_BYTES - strlen(r->text) - 1);
-		strncat(r->text, word, TEXT_BYTES - strlen(r->text) - 1);
-	}
-}
-
-static void tell(struct run *r, const char *fact)
-{
-	int64_t id = fact[1] == '@' ? 0 : strtoll(fact + 1, NULL, 10);
-	uint32_t channel = (uint32_t)strtoul(strchr(fact, '@') + 1, NULL, 10);
-	struct event barrier = {
-			.kind = EVENT_BARRIER,
-			.checkpoint_id = id,
-			.timestamp_ms = r->timestamp_ms,
-			.options = {.aligned_timeout_ms = ALIGNED_TIMEOUT_NONE,
-					.alignment = ALIGNMENT_ALIGNED},
-	};
-
-	if (strchr("tac", fact[0]) != NULL)
-		barrier.options.aligned_timeout_ms = TIMEOUT_MS;
-	if (fact[0] == 'u')
-		barrier.options.alignment = ALIGNMENT_UNALIGNED;
-	switch (fact[0]) {
-	case 'b':
-	case 't':
-		barrier_handler_on_barrier(r->handler, channel, &barrier, BARRIER_IN_LINE,
-				r->now_ns, r->wall_ms);
-		break;
-	case 'r':
-		barrier_handler_on_barrier(r->handler, channel, &barrier, BARRIER_BY_RPC, r->now_ns,
-				r->wall_ms);
-		break;
-	case 'u':
-	case 'c':
-		barrier_handler_on_arrival(r->handler, channel, id);
-		barrier_handler_on_barrier(r->handler, channel, &barrier, BARRIER_AHEAD, r->now_ns,
-				r->wall_ms);
-		break;
-	case 'a':
-		barrier_handler_on_arrival(r->handler, channel, id);
-		barrier_handler_on_announcement(
-				r->handler, channel, &barrier, r->now_ns, r->wall_ms);
-		break;
-	case 'n':
-		barrier_handler_on_arrival(r->handler, channel, id);
-		break;
-	case '+':
-		r->now_ns += (uint64_t)id * 1000000;
-		r->wall_ms += id;
-		break;
-	case '*':
-		barrier_handler_on_time(r->handler, r->now_ns);
-		break;
-	case 'x':
-		barrier_handler_on_cancel(r->handler, channel, id);
-		break;
-	case 'e':
-		barrier_handler_on_end_of_partition(r->handler, channel, r->now_ns, r->wall_ms);
-		break;
-	default:
-		cr_assert_fail("no such fact: %s", fact);
-	}
-	write_decisions(r);
-}
-
-/* What a row of facts led to. */
-static const char *tell_all(struct run *r, const char *facts)
-{
-	char copy[TEXT_BYTES], *rest = copy;
-
-	r->text[0] = '\0';
-	snprintf(copy, sizeof(copy), "%s", facts);
-	for (char *fact = strsep(&rest, " "); fact != NULL; fact = strsep(&rest, " ")) {
-		if (fact[0] != '\0')
-			tell(r, fact);
-	}
-	return r->text;
-}
 
 /* ---- 16.5: states x events x older, equal, newer id ---- */
 
-struct row {
-	const char *name;
-	const char *before; /* leads to the state */
-	const char *fact;
-	const char *decisions;
-	int64_t current, pending;
-};
 
 /* Three channels. */
-static const struct row ROWS[] = {
+static const struct barrier_row ROWS[] = {
 		/* nothing known yet */
 		{"fresh, barrier", "", "b5@1", "block1", 5, 5},
 		{"fresh, cancel", "", "x5@1", "abort5:cancelled", 5, 0},
@@ -262,119 +69,209 @@ static const struct row ROWS[] = {
 Test(barrier_handler, every_fact_in_every_state_leads_to_the_decisions_of_its_rule)
 {
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
-		const struct row *row = &ROWS[i];
-		struct run r;
+		const struct barrier_row *row = &ROWS[i];
+		struct barrier_run r;
 
-		open_run(&r, 3, true);
-		tell_all(&r, row->before);
-		cr_expect_str_eq(tell_all(&r, row->fact), row->decisions, "%s: %s", row->name,
-				r.text);
-		cr_expect_eq(barrier_handler_current(r.handler), row->current, "%s", row->name);
-		cr_expect_eq(pending_of(&r), row->pending, "%s", row->name);
-		close_run(&r);
+		barrier_run_open(&r, 3, true);
+		barrier_run_expect(&r, row);
 	}
+}
+
+/* ---- 16.6: the same, with announcements, timeouts and unaligned barriers ---- */
+
+static const struct barrier_row ALTERNATING[] = {
+		/* waiting, aligned */
+		{"AW, announcement", "", "a5@1", "", 5, 5},
+		{"AW, stale announcement", "a5@1 x5@0", "a5@2", "", 5, 0},
+		{"AW, newer announcement", "a5@1", "a6@2", "abort5:subsumed", 6, 6},
+		{"AW, announced barrier", "a5@1", "t5@1", "block1", 5, 5},
+		{"AW, end", "a5@1", "e@0", "", 5, 5},
+		{"AW, cancel", "a5@1", "x5@0", "abort5:cancelled", 5, 0},
+		{"AW, timer", "a5@1 a5@2 +100@0", "*@0", "convert1 convert2", 5, 5},
+		{"AW, timer not yet", "a5@1 +99@0", "*@0", "", 5, 5},
+		{"AW, late barrier", "+101@0", "t5@1", "block1 prepare5u start5 trigger5u", 5, 5},
+		{"AW, barrier in time", "+100@0", "t5@1", "block1", 5, 5},
+		{"AW, unaligned", "a5@1", "u5@0", "convert1 prepare5u start5 trigger5u", 5, 5},
+		{"AW, channel knows newer", "n6@2", "u5@0", "abort5:seen-newer", 5, 0},
+		/* collecting, aligned */
+		{"AC, all", "t5@0 t5@1", "t5@2",
+				"block2 prepare5 trigger5 resume0 resume1 resume2 all5", 5, 0},
+		{"AC, all, too late to overtake", "t5@0 t5@1 +101@0", "t5@2",
+				"block2 prepare5 trigger5 resume0 resume1 resume2 all5", 5, 0},
+		{"AC, all, not timeoutable", "b5@0 b5@1", "b5@2",
+				"block2 trigger5 resume0 resume1 resume2 all5", 5, 0},
+		{"AC, late barrier", "t5@0 a5@1 +101@0", "t5@2",
+				"block2 convert1 prepare5u start5 trigger5u", 5, 5},
+		{"AC, timer", "t5@0 a5@1 +100@0", "*@0",
+				"convert1 prepare5u start5 trigger5u", 5, 5},
+		{"AC, timer, channel knows newer", "t5@0 n6@1 +100@0", "*@0",
+				"resume0 abort5:seen-newer", 5, 0},
+		{"AC, unaligned", "b5@0", "u5@1", "prepare5u start5 trigger5u", 5, 5},
+		{"AC, end beyond the timeout", "t5@0 +101@0", "e@1",
+				"prepare5u start5 trigger5u", 5, 5},
+		{"AC, end in time", "t5@0 +100@0", "e@1", "", 5, 5},
+		{"AC, last end", "t5@0 t5@1", "e@2", "prepare5 trigger5 resume0 resume1 all5", 5,
+				0},
+		{"AC, newer unaligned", "t5@0", "u6@1",
+				"resume0 abort5:subsumed prepare6u start6 trigger6u", 6, 6},
+		/* waiting, unaligned: the timer ran before any barrier */
+		{"UW, announcement", "a5@1 +100@0 *@0", "a5@2", "convert2", 5, 5},
+		{"UW, converted barrier", "a5@1 +100@0 *@0", "c5@1",
+				"block1-behind prepare5u start5 trigger5u", 5, 5},
+		{"UW, end", "a5@1 +100@0 *@0", "e@0", "", 5, 5},
+		{"UW, cancel", "a5@1 +100@0 *@0", "x5@0", "abort5:cancelled", 5, 0},
+		{"UW, stale converted barrier", "a5@1 +100@0 *@0 x5@0", "c5@1", "", 5, 0},
+		/* collecting, unaligned */
+		{"UC, announcement", "u5@0", "a5@1", "convert1", 5, 5},
+		{"UC, barrier", "u5@0", "u5@1", "", 5, 5},
+		{"UC, converted barrier", "u5@0 a5@1", "c5@1", "block1-behind", 5, 5},
+		{"UC, all", "u5@0 u5@1", "u5@2", "stop5 all5", 5, 0},
+		{"UC, all, some blocked", "u5@0 a5@1 c5@1", "u5@2", "stop5 resume1 all5", 5, 0},
+		{"UC, last end", "u5@0 u5@1", "e@2", "stop5 all5", 5, 0},
+		{"UC, end", "u5@0", "e@1", "", 5, 5},
+		{"UC, timer", "t5@0 +101@0 t5@1", "*@0", "", 5, 5},
+		{"UC, cancel", "u5@0", "x5@1", "stop5 abort5:cancelled", 5, 0},
+		{"UC, newer cancel", "u5@0", "x6@1", "stop5 abort6:cancelled", 6, 0},
+		{"UC, newer unaligned", "u5@0", "u6@1",
+				"stop5 abort5:subsumed prepare6u start6 trigger6u", 6, 6},
+		{"UC, stale unaligned", "u5@0", "u4@1", "", 5, 5},
+		{"done, late unaligned", "u5@0 u5@1 u5@2", "u5@1", "", 5, 0},
+		{"done, next is aligned", "u5@0 u5@1 u5@2", "b6@1", "block1", 6, 6},
+		{"done, no timer", "t5@0 t5@1 t5@2 +100@0", "*@0", "", 5, 0},
+		{"single channel left", "e@0 e@1", "u5@2",
+				"prepare5u start5 trigger5u stop5 all5", 5, 0},
+};
+
+Test(barrier_handler, announced_timed_out_and_unaligned_barriers_follow_their_rules)
+{
+	for (size_t i = 0; i < sizeof(ALTERNATING) / sizeof(ALTERNATING[0]); i++) {
+		const struct barrier_row *row = &ALTERNATING[i];
+		struct barrier_run r;
+
+		barrier_run_open(&r, 3, true);
+		r.is_alternating = true;
+		barrier_run_expect(&r, row);
+	}
+}
+
+/* BH-2: by the time stamp of the checkpoint, whenever the announcement comes. */
+Test(barrier_handler, the_timer_is_due_at_the_timeout_of_the_checkpoint)
+{
+	struct barrier_run r;
+
+	barrier_run_open(&r, 2, true);
+	cr_assert_eq(barrier_handler_deadline_ns(r.handler), UINT64_MAX);
+	barrier_run_tell(&r, "+30@0 a1@0");
+	cr_assert_eq(barrier_handler_deadline_ns(r.handler), 100000000);
+	barrier_run_tell(&r, "+200@0 a2@0"); /* too late already: due at once */
+	cr_assert_eq(barrier_handler_deadline_ns(r.handler), r.now_ns);
+	barrier_run_tell(&r, "x2@1");
+	cr_assert_eq(barrier_handler_deadline_ns(r.handler), UINT64_MAX);
+	barrier_run_close(&r);
 }
 
 /* ---- single rules ---- */
 
 Test(barrier_handler, the_checkpoint_is_triggered_before_any_channel_goes_on)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 2, true);
-	cr_assert_str_eq(tell_all(&r, "b1@1 b1@0"), "block1 block0 trigger1 resume0 resume1");
-	close_run(&r);
+	barrier_run_open(&r, 2, true);
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@1 b1@0"),
+			"block1 block0 trigger1 resume0 resume1");
+	barrier_run_close(&r);
 }
 
 /* BH-1: its channel is not blocked, so there is nothing to resume. */
 Test(barrier_handler, a_late_barrier_of_an_aborted_checkpoint_changes_nothing)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 3, true);
-	tell_all(&r, "b1@1 x1@0 b2@1");
-	cr_assert_str_eq(tell_all(&r, "b1@2"), "");
-	cr_assert_eq(pending_of(&r), 2);
-	cr_assert_str_eq(tell_all(&r, "b2@0 b2@2"),
+	barrier_run_open(&r, 3, true);
+	barrier_run_tell(&r, "b1@1 x1@0 b2@1");
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@2"), "");
+	cr_assert_eq(barrier_run_pending(&r), 2);
+	cr_assert_str_eq(barrier_run_tell(&r, "b2@0 b2@2"),
 			"block0 block2 trigger2 resume0 resume1 resume2");
-	close_run(&r);
+	barrier_run_close(&r);
 }
 
 /* BH-7. */
 Test(barrier_handler, a_newer_cancel_marker_ends_an_older_checkpoint_with_one_notification)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 3, true);
-	cr_assert_str_eq(tell_all(&r, "b1@0 b1@1 x3@2"),
+	barrier_run_open(&r, 3, true);
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@0 b1@1 x3@2"),
 			"block0 block1 resume0 resume1 abort3:cancelled");
-	cr_assert_str_eq(tell_all(&r, "b1@2 b2@0 b3@0"), "");
-	cr_assert_str_eq(tell_all(&r, "b4@0"), "block0");
-	close_run(&r);
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@2 b2@0 b3@0"), "");
+	cr_assert_str_eq(barrier_run_tell(&r, "b4@0"), "block0");
+	barrier_run_close(&r);
 }
 
 /* BH-8. */
 Test(barrier_handler, an_end_counts_for_the_pending_checkpoint_and_for_no_later_one)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 3, true);
-	cr_assert_str_eq(tell_all(&r, "b1@0 e@1 b1@2"),
+	barrier_run_open(&r, 3, true);
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@0 e@1 b1@2"),
 			"block0 block2 trigger1 resume0 resume2");
 	cr_assert_eq(barrier_handler_open_count(r.handler), 2);
 	cr_assert_not(barrier_handler_is_channel_open(r.handler, 1));
-	cr_assert_str_eq(tell_all(&r, "b2@0 b2@2"), "block0 block2 trigger2 resume0 resume2");
-	close_run(&r);
+	cr_assert_str_eq(barrier_run_tell(&r, "b2@0 b2@2"),
+			"block0 block2 trigger2 resume0 resume2");
+	barrier_run_close(&r);
 }
 
 /* BH-8: the target is fixed when the checkpoint starts. */
 Test(barrier_handler, a_channel_that_ended_before_the_first_barrier_is_not_waited_for)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 3, true);
-	cr_assert_str_eq(tell_all(&r, "e@2 b1@0"), "block0");
-	cr_assert_str_eq(tell_all(&r, "e@1"), "trigger1 resume0");
-	close_run(&r);
+	barrier_run_open(&r, 3, true);
+	cr_assert_str_eq(barrier_run_tell(&r, "e@2 b1@0"), "block0");
+	cr_assert_str_eq(barrier_run_tell(&r, "e@1"), "trigger1 resume0");
+	barrier_run_close(&r);
 }
 
 /* BH-4, BH-8. */
 Test(barrier_handler, a_channel_that_the_coordinator_stood_in_for_and_that_ends_counts_once)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 3, true);
-	cr_assert_str_eq(tell_all(&r, "r1@0 e@0 b1@1"), "block1");
-	cr_assert_str_eq(tell_all(&r, "b1@2"), "block2 trigger1 resume1 resume2");
-	close_run(&r);
+	barrier_run_open(&r, 3, true);
+	cr_assert_str_eq(barrier_run_tell(&r, "r1@0 e@0 b1@1"), "block1");
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@2"), "block2 trigger1 resume1 resume2");
+	barrier_run_close(&r);
 }
 
 /* BH-8. */
 Test(barrier_handler, without_finished_tasks_an_end_aborts_what_is_pending)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 3, false);
-	cr_assert_str_eq(tell_all(&r, "e@2"), "");
-	cr_assert_str_eq(tell_all(&r, "b1@0 e@1"), "block0 resume0 abort1:end-of-stream");
-	cr_assert_eq(pending_of(&r), 0);
-	cr_assert_str_eq(tell_all(&r, "b2@0"), "block0 trigger2 resume0");
-	close_run(&r);
+	barrier_run_open(&r, 3, false);
+	cr_assert_str_eq(barrier_run_tell(&r, "e@2"), "");
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@0 e@1"), "block0 resume0 abort1:end-of-stream");
+	cr_assert_eq(barrier_run_pending(&r), 0);
+	cr_assert_str_eq(barrier_run_tell(&r, "b2@0"), "block0 trigger2 resume0");
+	barrier_run_close(&r);
 }
 
 Test(barrier_handler, ids_may_be_as_large_as_they_come)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 2, true);
-	cr_assert_str_eq(tell_all(&r, "b9223372036854775806@0 b9223372036854775807@1"),
+	barrier_run_open(&r, 2, true);
+	cr_assert_str_eq(barrier_run_tell(&r, "b9223372036854775806@0 b9223372036854775807@1"),
 			"block0 resume0 abort9223372036854775806:subsumed block1");
-	close_run(&r);
+	barrier_run_close(&r);
 }
 
 /* ---- 16.4 ---- */
 
-static void expect_metrics(struct run *r, int64_t id, int64_t duration_ns, int64_t delay_ns,
+static void expect_metrics(struct barrier_run *r, int64_t id, int64_t duration_ns, int64_t delay_ns,
 		int64_t bytes)
 {
 	struct alignment_metrics m = barrier_handler_metrics(r->handler, id, r->now_ns);
@@ -387,83 +284,83 @@ static void expect_metrics(struct run *r, int64_t id, int64_t duration_ns, int64
 
 Test(barrier_handler, alignment_is_measured_from_the_first_channel_to_the_last)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 2, true);
+	barrier_run_open(&r, 2, true);
 	r.timestamp_ms = 100;
 	r.wall_ms = 130;
 	r.now_ns = 1000;
 	barrier_handler_add_bytes(r.handler, 7); /* before the alignment */
-	tell_all(&r, "b1@0");
+	barrier_run_tell(&r, "b1@0");
 	r.now_ns = 1400;
 	barrier_handler_add_bytes(r.handler, 50);
 	expect_metrics(&r, 1, 400, 30000000, 50);
 	r.now_ns = 2500;
-	tell_all(&r, "b1@1");
+	barrier_run_tell(&r, "b1@1");
 	barrier_handler_add_bytes(r.handler, 9);
 	r.now_ns = 9000;
 	expect_metrics(&r, 1, 1500, 30000000, 50);
-	close_run(&r);
+	barrier_run_close(&r);
 }
 
 Test(barrier_handler, alignment_that_an_end_began_or_ended_is_measured_too)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 3, true);
+	barrier_run_open(&r, 3, true);
 	r.now_ns = 100;
-	tell_all(&r, "b1@0");
+	barrier_run_tell(&r, "b1@0");
 	r.now_ns = 300;
-	tell_all(&r, "b1@1");
+	barrier_run_tell(&r, "b1@1");
 	r.now_ns = 600;
-	tell_all(&r, "e@2");
+	barrier_run_tell(&r, "e@2");
 	expect_metrics(&r, 1, 500, 0, 0);
-	close_run(&r);
+	barrier_run_close(&r);
 }
 
 Test(barrier_handler, alignment_of_a_single_channel_takes_no_time)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 1, true);
+	barrier_run_open(&r, 1, true);
 	r.now_ns = 50;
 	r.wall_ms = 4;
 	r.timestamp_ms = 1;
-	tell_all(&r, "b1@0");
+	barrier_run_tell(&r, "b1@0");
 	r.now_ns = 90;
 	barrier_handler_add_bytes(r.handler, 5);
 	expect_metrics(&r, 1, 0, 3000000, 0);
-	close_run(&r);
+	barrier_run_close(&r);
 }
 
 Test(barrier_handler, a_barrier_from_a_clock_ahead_of_ours_has_no_start_delay)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 2, true);
+	barrier_run_open(&r, 2, true);
 	r.timestamp_ms = 500;
 	r.wall_ms = 499;
-	tell_all(&r, "b1@0");
+	barrier_run_tell(&r, "b1@0");
 	expect_metrics(&r, 1, 0, 0, 0);
-	close_run(&r);
+	barrier_run_close(&r);
 }
 
 Test(barrier_handler, metrics_are_those_of_the_newest_checkpoint_and_zero_for_others)
 {
-	struct run r;
+	struct barrier_run r;
 
-	open_run(&r, 2, true);
+	barrier_run_open(&r, 2, true);
 	r.now_ns = 10;
 	r.wall_ms = 2;
-	tell_all(&r, "b1@0");
+	barrier_run_tell(&r, "b1@0");
 	barrier_handler_add_bytes(r.handler, 5);
 	r.now_ns = 30;
-	tell_all(&r, "b2@1");
+	barrier_run_tell(&r, "b2@1");
 	r.now_ns = 35;
 	expect_metrics(&r, 1, 0, 0, 0);
 	expect_metrics(&r, 2, 5, 2000000, 0);
-	tell_all(&r, "x2@0");
+	barrier_run_tell(&r, "x2@0");
 	r.now_ns = 50;
 	expect_metrics(&r, 2, 0, 0, 0); /* BH-7 */
-	close_run(&r);
+	barrier_run_close(&r);
 }
