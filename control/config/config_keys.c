@@ -120,10 +120,10 @@ static const struct config_key keys[] = {
 		HELP("deprecated: checkpoint iterative jobs")},
 	/* execution.state-recovery.* (23.2) */
 	{TEXT(RECOVERY "path", NULL), FOR(SERVERS), OLD("execution.savepoint.path"),
-		FORM(directory), HELP("snapshot to restore from")},
+		FORM(directory), HELP("snapshot to restore from, unless told another")},
 	{CHOICE(RECOVERY "claim-mode", "NO_CLAIM", "NO_CLAIM|CLAIM|LEGACY"), FOR(SERVERS),
-		OLD("execution.savepoint-restore-mode"), ONLY("NO_CLAIM"),
-		HELP("who owns the restored snapshot")},
+		OLD("execution.savepoint-restore-mode"),
+		HELP("who owns the restored snapshot: the job deletes it only with CLAIM")},
 	{BOOLEAN(RECOVERY "ignore-unclaimed-state", "false"), FOR(SERVERS),
 		OLD("execution.savepoint.ignore-unclaimed-state"), ONLY("false"),
 		HELP("allow state of operators that no longer exist")},
@@ -184,7 +184,8 @@ static const struct config_key keys[] = {
 	{DURATION("heartbeat.timeout", "500 ms"), BOUNDS(MS, INT64_MAX), FOR(SERVERS),
 		HELP("silence after which the other side counts as lost")},
 	{INTEGER("heartbeat.rpc-failure-threshold", "2"), BOUNDS(-1, INT32_MAX), FOR(SERVERS),
-		HELP("failed heartbeats in a row that count as lost; -1: off")},
+		HELP("without effect: one that cannot be sent is a lost connection, a loss at "
+		     "once")},
 	{TEXT("jobmanager.rpc.address", "localhost"), FOR(ALL),
 		HELP("where TaskManagers find the coordinator")},
 	{INTEGER("jobmanager.rpc.port", "6123"), BOUNDS(0, 65535), FOR(ALL),

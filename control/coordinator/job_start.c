@@ -1,5 +1,6 @@
 /* job_start: finds and checks what a job begins from (RE-1, RE-3), before anything runs. */
 
+#include "control/config/config.h"
 #include "control/coordinator/completed_record.h"
 #include "control/coordinator/ha_store.h"
 #include "control/coordinator/job_master_internal.h"
@@ -17,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static const char configured_path[] = "execution.state-recovery.path";
 
 enum { READ_BYTES = 65536 };
 
@@ -227,12 +230,19 @@ static void find_latest(struct start_work *w)
 				w->jm->spec->name, w->jm->job_path);
 }
 
+static bool is_none(const char *restore)
+{
+	return restore[0] == 0 || strcmp(restore, "none") == 0;
+}
+
 static void find_asked_for(struct start_work *w)
 {
 	const char *restore = w->record->restore;
 	char text[METADATA_TEXT_BYTES];
 
-	if (restore[0] == 0 || strcmp(restore, "none") == 0)
+	if (is_none(restore) && config_is_set(w->jm->config, configured_path))
+		restore = config_text(w->jm->config, configured_path);
+	if (is_none(restore))
 		return;
 	if (strcmp(restore, "latest") == 0) {
 		find_latest(w);
@@ -392,6 +402,15 @@ static void free_start(struct start_work *w)
 	free(w);
 }
 
+static enum claim_mode claim_mode_of(const struct job_master *jm)
+{
+	static const char key[] = "execution.state-recovery.claim-mode";
+
+	return config_is_choice(jm->config, key, "CLAIM")    ? CLAIM_MODE_CLAIM
+	       : config_is_choice(jm->config, key, "LEGACY") ? CLAIM_MODE_LEGACY
+							     : CLAIM_MODE_NO_CLAIM;
+}
+
 /* Hands the checkpoints to the rules, which own them then. */
 static int hand_over(struct start_work *w)
 {
@@ -410,7 +429,7 @@ static int hand_over(struct start_work *w)
 			w->entry_count = 0;
 	} else if (w->snapshot != NULL) {
 		rc = checkpoint_coordinator_restore_snapshot(
-				jm->checkpoints, w->snapshot, CLAIM_MODE_NO_CLAIM, job_now());
+				jm->checkpoints, w->snapshot, claim_mode_of(jm), job_now());
 		if (rc == 0)
 			w->snapshot = NULL;
 	}

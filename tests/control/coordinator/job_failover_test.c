@@ -1,6 +1,7 @@
 /* job_master: failures and restarts (semantics 22). */
 
 #include "control/net/loop.h"
+#include "dataplane/base/clock.h"
 #include "tests/support/job_world.h"
 
 #include <errno.h>
@@ -39,6 +40,22 @@ Test(job_failover, gives_up_a_task_manager_that_falls_silent)
 	cr_assert_not_null(strstr(text, "no heartbeat for"), "%s", text);
 	cr_assert_not_null(strstr(text, "make (1/1) and 2 other tasks ran there"), "%s", text);
 	cr_assert_not_null(strstr(text, "waiting for tasks"), "%s", text);
+}
+
+Test(job_failover, notices_silence_after_a_tenth_of_a_second_when_it_is_told_to)
+{
+	set("heartbeat.interval=%s", "20 ms");
+	set("heartbeat.timeout=%s", "100 ms");
+	end_coordinator();
+	start_coordinator();
+	run_to(1);
+	fake_task_manager_behaviour(tm)->must_keep_quiet = true;
+	fake_task_manager_behaviour(tm)->must_ignore = true;
+	uint64_t began_ns = clock_monotonic_ns();
+	WAIT_UNTIL(!record()->is_registered);
+	uint64_t took_ms = (clock_monotonic_ns() - began_ns) / 1000000;
+	cr_expect_geq(took_ms, 60);
+	cr_expect_leq(took_ms, 300);
 }
 
 Test(job_failover, cancels_the_others_and_starts_new_attempts_when_one_task_fails)

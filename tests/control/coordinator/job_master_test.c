@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +237,64 @@ Test(job_master, begins_from_the_latest_checkpoint_of_its_name)
 	cr_assert_geq(record()->restored_id, last);
 	int64_t restored = record()->restored_id;
 	WAIT_UNTIL(record()->confirmed_id > restored);
+}
+
+static bool is_on_disk(int64_t id)
+{
+	char pattern[128];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/checkpoints/*/chk-%lld/_metadata", directory,
+			(long long)id);
+	bool is_there = glob(pattern, 0, NULL, &found) == 0;
+	globfree(&found);
+	return is_there;
+}
+
+/* Restores the newest of an earlier life, which is above all retained ones; its id. */
+static int64_t restore_as(const char *mode)
+{
+	run_and_cancel(2);
+	set("execution.state-recovery.claim-mode=%s", mode);
+	submit(counting, "latest");
+	WAIT_UNTIL(record()->deploy_count == 2);
+	int64_t restored = record()->restored_id;
+	WAIT_UNTIL(record()->confirmed_id > restored + 8);
+	return restored;
+}
+
+Test(job_master, deletes_the_snapshot_it_claimed_when_it_is_subsumed)
+{
+	int64_t restored = restore_as("CLAIM");
+
+	WAIT_UNTIL(!is_on_disk(restored));
+}
+
+Test(job_master, leaves_a_snapshot_alone_that_it_does_not_claim)
+{
+	int64_t restored = restore_as("NO_CLAIM");
+
+	cr_expect(is_on_disk(restored));
+}
+
+Test(job_master, leaves_a_snapshot_alone_that_nobody_claims_in_the_old_way)
+{
+	int64_t restored = restore_as("LEGACY");
+
+	cr_expect(is_on_disk(restored));
+}
+
+Test(job_master, begins_from_the_configured_path_when_it_is_told_none)
+{
+	char path[256];
+
+	run_and_cancel(2);
+	newest_metadata(path);
+	*strrchr(path, '/') = '\0';
+	set("execution.state-recovery.path=%s", path);
+	submit(counting, "none");
+	WAIT_UNTIL(record()->deploy_count == 2);
+	cr_expect_eq(record()->restored_id, atol(strstr(path, "chk-") + 4));
 }
 
 Test(job_master, refuses_to_pass_over_an_unreadable_checkpoint_unless_it_may_rewind)
