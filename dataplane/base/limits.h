@@ -12,7 +12,7 @@ enum {
 
 	BUF_BYTES_DEFAULT = 32768, /* taskmanager.memory.segment-size */
 	BUF_BYTES_MIN = 256,
-	BUF_BYTES_MAX = 61440,     /* an mbuf's room is a 16-bit number */
+	BUF_BYTES_MAX = 57344,     /* an mbuf's room is a 16-bit number */
 
 	RECORD_BYTES_DEFAULT = 65536, /* a variable record, unless its operator says more or less */
 	RECORD_BYTES_MAX = 1 << 20,   /* what it may say */

@@ -80,6 +80,17 @@ static void activate(struct channel_state_executor *e, struct channel_file *f, u
 	f->channels[channel].is_active = true;
 }
 
+/* Staged bytes begin at a block. */
+static uint64_t lead_of(const struct held_chunk *c)
+{
+	return c->buf != NULL ? (uint64_t)(c->bytes - c->buf->data) : 0;
+}
+
+uint32_t channel_chunk_file_bytes(const struct held_chunk *c)
+{
+	return (uint32_t)channel_state_round_up(lead_of(c) % STORE_ALIGN_BYTES + c->size);
+}
+
 void channel_file_add(struct channel_state_executor *e, struct channel_file *f, uint32_t channel,
 		const struct held_chunk *chunk)
 {
@@ -111,6 +122,7 @@ void channel_file_add(struct channel_state_executor *e, struct channel_file *f, 
 		ch->next_waiting = index;
 	ch->chunk_count++;
 	ch->bytes += c->size;
+	f->wanted += channel_chunk_file_bytes(c);
 	f->chunk_count++;
 	f->waiting_count++;
 	if (!ch->is_active)
@@ -200,24 +212,20 @@ static bool issue(struct channel_state_executor *e, struct channel_file *f, uint
 	if (c->buf != NULL && e->issued[c->channel] >= max)
 		return false;
 
-	const uint8_t *base = c->buf != NULL ? c->buf->data
-					     : e->staging + (size_t)c->staged_page *
-								     STORE_ALIGN_BYTES;
-	uint64_t lead = (uint64_t)(c->bytes - base);
-	uint64_t skipped = lead / STORE_ALIGN_BYTES * STORE_ALIGN_BYTES;
+	uint64_t lead = lead_of(c) % STORE_ALIGN_BYTES;
 	struct store_request r = {
 		.op = STORE_WRITE,
 		.flags = e->config.has_direct ? STORE_DIRECT : 0,
-		.bytes = base + skipped,
-		.size = (uint32_t)channel_state_round_up(lead - skipped + c->size),
+		.bytes = c->bytes - lead,
+		.size = channel_chunk_file_bytes(c),
 		.offset = f->end,
 	};
 
-	clear_tail(base + skipped, c);
+	clear_tail(c->bytes - lead, c);
 	if (!channel_file_submit(e, f, &r, index))
 		return false;
 	c->is_issued = true;
-	c->offset = f->end + (lead - skipped);
+	c->offset = f->end + lead;
 	c->crc = crc32c(0, c->bytes, c->size);
 	f->end += r.size;
 	if (c->buf != NULL)

@@ -276,6 +276,7 @@ static void begin_file(struct channel_state_executor *e, int64_t checkpoint_id)
 				"checkpoint");
 		return;
 	}
+	e->is_fresh = channel_files_are_free(e);
 	e->ongoing = f;
 	channel_file_begin(e, f, checkpoint_id);
 }

@@ -12,6 +12,7 @@
 
 enum {
 	PIECE_BYTES = 256 * 1024, /* one write of the table */
+	GROWTH_BYTES = 256 * 1024,
 	TAG_FILE_SHIFT = 48,
 	TAG_CHUNK_SHIFT = 8,
 	TAG_CHUNK_MASK = 0xffffffff,
@@ -194,6 +195,12 @@ static void finish_disk(struct channel_state_executor *e, struct channel_file *f
 		f->fd = result < 0 ? -1 : (int32_t)result;
 		f->disk_phase = result < 0 ? DISK_NONE : DISK_OPEN;
 		break;
+	case STORE_ALLOCATE:
+		f->disk_phase = DISK_OPEN;
+		f->allocated = result < 0 ? UINT64_MAX : f->allocating;
+		if (result == -EOPNOTSUPP)
+			return; /* then the file grows write by write */
+		break;
 	case STORE_SYNC:
 		f->disk_phase = DISK_SYNCED;
 		break;
@@ -304,12 +311,34 @@ static uint32_t end_empty(struct channel_state_executor *e, struct channel_file 
 	return 1;
 }
 
+/* Direct writes behind the end of a file wait for each other; those inside it do not.  So it gets
+ * what it needs for all chunks so far, their rows of the table included. */
+static bool allocate(struct channel_state_executor *e, struct channel_file *f)
+{
+	uint64_t table = (uint64_t)f->chunk_count *
+			(CHANNEL_STATE_SECTION_BYTES + CHANNEL_STATE_CHUNK_BYTES);
+	uint64_t needed = STORE_ALIGN_BYTES + f->wanted + channel_state_round_up(table);
+	uint64_t least = f->allocated == 0 ? 0 : f->allocated + GROWTH_BYTES;
+	struct store_request r = {.op = STORE_ALLOCATE, .offset = f->allocated};
+
+	if (!e->config.has_direct || f->waiting_count == 0 || f->allocated >= needed)
+		return false;
+	f->allocating = needed > least ? needed : least;
+	r.size = (uint32_t)(f->allocating - f->allocated);
+	if (!channel_file_submit(e, f, &r, CHUNK_NONE))
+		return false;
+	f->disk_phase = DISK_ALLOCATING;
+	return true;
+}
+
 static uint32_t collect(struct channel_state_executor *e, struct channel_file *f)
 {
 	uint32_t work = 0;
 
 	if (f->disk_phase == DISK_NONE && f->chunk_count > 0)
 		work += ask(e, f, STORE_OPEN, DISK_OPENING);
+	if (f->disk_phase == DISK_OPEN)
+		work += allocate(e, f);
 	if (f->disk_phase == DISK_OPEN)
 		work += channel_chunks_issue(e, f);
 	if (f->waiting_count > 0 && e->now_ns - e->progress_ns > e->config.patience_ns)
@@ -378,6 +407,10 @@ bool channel_files_are_hung(const struct channel_state_executor *e)
 uint32_t channel_files_step(struct channel_state_executor *e)
 {
 	uint32_t work = reap(e), waiting = inflight_count(e);
+
+	if (e->is_fresh)
+		e->progress_ns = e->now_ns;
+	e->is_fresh = false;
 
 	for (uint32_t i = 0; i < CHANNEL_STATE_FILES_MAX; i++) {
 		work += step_file(e, &e->files[i]);

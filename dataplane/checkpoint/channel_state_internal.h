@@ -48,6 +48,7 @@ enum channel_disk_phase {
 	DISK_NONE,
 	DISK_OPENING,
 	DISK_OPEN,
+	DISK_ALLOCATING,
 	DISK_SYNCING,
 	DISK_SYNCED,
 	DISK_CLOSING,
@@ -64,6 +65,8 @@ struct channel_file {
 	uint32_t waiting_count; /* chunks not yet issued */
 	uint32_t chunk_count;
 	uint64_t end;           /* of what was given a place */
+	uint64_t wanted;        /* what all chunks so far take, at most */
+	uint64_t allocated, allocating; /* end of what the file has, and will have */
 	uint64_t table_bytes, table_written; /* bytes issued of the table, header last */
 	uint32_t section_count;
 	bool is_header_issued;
@@ -101,6 +104,7 @@ struct channel_state_writer {
 struct channel_state_executor {
 	struct channel_state_executor_config config;
 	uint64_t now_ns, progress_ns; /* when the disk last answered, or had nothing to do */
+	bool is_fresh;                /* nobody has stepped since it had nothing to do */
 	int64_t ongoing_id;           /* CS-13; -1: none yet */
 	struct channel_file *ongoing; /* NULL: it is over */
 	int ongoing_status;           /* of an ongoing id that failed by the disk */
@@ -132,6 +136,8 @@ static inline uint64_t channel_state_round_up(uint64_t n)
 
 /* The first page of a free run of at most `bytes`; its length in pages, 0: none is free. */
 uint32_t channel_staging_take(struct channel_state_executor *e, uint32_t bytes, uint32_t *page);
+/* What it takes in the file: the blocks its bytes lie in. */
+uint32_t channel_chunk_file_bytes(const struct held_chunk *c);
 /* Puts a chunk behind the others of its channel.  Fails the file when there is no room. */
 void channel_file_add(struct channel_state_executor *e, struct channel_file *f, uint32_t channel,
 		const struct held_chunk *chunk);

@@ -22,19 +22,19 @@ static bool say(char *text, bool is_direct, const char *directory, int status)
 	return is_direct;
 }
 
-/* One block, from memory that is aligned no better than a buffer's. */
+/* One block, from memory that is aligned as a buffer's is. */
 static int write_block(const char *path)
 {
 	uint8_t *memory = NULL;
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_DIRECT | O_CLOEXEC, 0600);
 	int status = fd < 0 ? -errno : 0;
 
-	if (status == 0 && posix_memalign((void **)&memory, STORE_ALIGN_BYTES,
-					   STORE_ALIGN_BYTES + BUF_ALIGN_BYTES) != 0)
+	if (status == 0 && posix_memalign((void **)&memory, BUF_BLOCK_BYTES,
+					   STORE_ALIGN_BYTES) != 0)
 		status = -ENOMEM;
 	if (status == 0) {
-		memset(memory, 0, STORE_ALIGN_BYTES + BUF_ALIGN_BYTES);
-		ssize_t n = pwrite(fd, memory + BUF_ALIGN_BYTES, STORE_ALIGN_BYTES, 0);
+		memset(memory, 0, STORE_ALIGN_BYTES);
+		ssize_t n = pwrite(fd, memory, STORE_ALIGN_BYTES, 0);
 		status = n == STORE_ALIGN_BYTES ? 0 : n < 0 ? -errno : -EIO;
 	}
 	free(memory);

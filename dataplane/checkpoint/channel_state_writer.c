@@ -219,11 +219,7 @@ uint32_t channel_state_writer_step(struct channel_state_writer *w, uint64_t now_
 	struct channel_state_executor *e = w->executor;
 
 	e->now_ns = now_ns;
-	if (channel_files_are_free(e)) {
-		e->progress_ns = now_ns;
-		return 0;
-	}
-	return channel_files_step(e);
+	return channel_files_are_free(e) ? 0 : channel_files_step(e);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

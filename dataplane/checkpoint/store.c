@@ -13,6 +13,7 @@ const char *store_op_name(enum store_op op)
 		[STORE_WRITE] = "write",
 		[STORE_READ] = "read",
 		[STORE_SYNC] = "sync",
+		[STORE_ALLOCATE] = "allocate",
 		[STORE_CLOSE] = "close",
 		[STORE_RENAME] = "rename",
 		[STORE_UNLINK] = "unlink",

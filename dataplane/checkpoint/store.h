@@ -29,6 +29,8 @@ enum store_op {
 	STORE_WRITE,          /* file, bytes, size, offset; result: size, never less */
 	STORE_READ,           /* the same; result: bytes read, fewer only at the end of the file */
 	STORE_SYNC,           /* file: its bytes are durable */
+	STORE_ALLOCATE,       /* file, offset, size: has that range, zeros; -EOPNOTSUPP where the
+			       * file system cannot */
 	STORE_CLOSE,          /* file; the number is free again whatever the result */
 	STORE_RENAME,         /* path, path_to */
 	STORE_UNLINK,         /* path */

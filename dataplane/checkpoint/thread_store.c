@@ -107,6 +107,8 @@ static int64_t perform(const struct store_request *r)
 		return do_transfer(r);
 	case STORE_SYNC:
 		return result_of(fdatasync(r->file));
+	case STORE_ALLOCATE:
+		return result_of(fallocate(r->file, 0, (off_t)r->offset, r->size));
 	case STORE_CLOSE:
 		return result_of(close(r->file));
 	case STORE_RENAME:

@@ -104,6 +104,9 @@ static void prepare(
 	case STORE_SYNC:
 		io_uring_prep_fsync(sqe, r->file, IORING_FSYNC_DATASYNC);
 		break;
+	case STORE_ALLOCATE:
+		io_uring_prep_fallocate(sqe, r->file, 0, (off_t)r->offset, r->size);
+		break;
 	case STORE_CLOSE:
 		io_uring_prep_close(sqe, r->file);
 		break;
@@ -312,8 +315,8 @@ static const struct store_ops uring_ops = {
 static bool has_all_operations(struct io_uring *ring)
 {
 	static const int needed[] = {IORING_OP_OPENAT, IORING_OP_CLOSE, IORING_OP_READ,
-		IORING_OP_WRITE, IORING_OP_FSYNC, IORING_OP_RENAMEAT, IORING_OP_UNLINKAT,
-		IORING_OP_MKDIRAT};
+		IORING_OP_WRITE, IORING_OP_FSYNC, IORING_OP_FALLOCATE, IORING_OP_RENAMEAT,
+		IORING_OP_UNLINKAT, IORING_OP_MKDIRAT};
 	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
 	bool has_all = probe != NULL;
 

@@ -26,7 +26,8 @@ static struct buf *heap_take(struct buf_pool *pool)
 	}
 
 	struct buf *b = calloc(1, sizeof(*b));
-	if (b == NULL || posix_memalign(&data, BUF_ALIGN_BYTES, pool->capacity_bytes) != 0) {
+	if (b == NULL || posix_memalign(&data, buf_align_bytes(pool->capacity_bytes),
+					 pool->capacity_bytes) != 0) {
 		free(b);
 		atomic_fetch_sub(&heap->used_count, 1);
 		return NULL;

@@ -27,7 +27,8 @@ struct rte_mempool;
 
 enum {
 	BUF_NO_RECORD = UINT32_MAX, /* no record starts in this buffer */
-	BUF_ALIGN_BYTES = 512,      /* of `data`, so that it can be written with O_DIRECT */
+	BUF_ALIGN_BYTES = 512,      /* of `data`, at least */
+	BUF_BLOCK_BYTES = 4096,     /* of a file system */
 };
 
 struct buf {
@@ -66,9 +67,16 @@ int buf_pool_from_mempool(
 
 enum { BUF_PRIVATE_BYTES = LINE_BYTES };
 
+/* Buffers of whole blocks are aligned to them: a file system takes their writes past the page cache
+ * side by side, and others one after the other (ext4 asks for that even of memory). */
+static inline uint32_t buf_align_bytes(uint32_t capacity_bytes)
+{
+	return capacity_bytes % BUF_BLOCK_BYTES == 0 ? BUF_BLOCK_BYTES : BUF_ALIGN_BYTES;
+}
+
 static inline uint32_t buf_mempool_room_bytes(uint32_t capacity_bytes)
 {
-	return capacity_bytes + BUF_ALIGN_BYTES;
+	return capacity_bytes + buf_align_bytes(capacity_bytes);
 }
 
 /* `thread_count` lcores, each with a cache of `cache_count` buffers (it may keep half as many

@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 
 static_assert(sizeof(struct buf) <= BUF_PRIVATE_BYTES, "a buf fits the private area");
-static_assert(BUF_BYTES_MAX + BUF_ALIGN_BYTES <= UINT16_MAX, "a segment fits an mbuf");
+static_assert(BUF_BYTES_MAX + BUF_BLOCK_BYTES <= UINT16_MAX, "a segment fits an mbuf");
 
 struct mbuf_pool {
 	struct buf_pool pool;
@@ -87,12 +87,13 @@ static void make_buf(struct rte_mempool *mempool, void *pool, void *object, unsi
 {
 	struct rte_mbuf *m = object;
 	struct buf *b = rte_mbuf_to_priv(m);
+	uint32_t capacity = ((struct buf_pool *)pool)->capacity_bytes;
 
 	(void)mempool;
 	(void)index;
 	*b = (struct buf){
-			.data = RTE_PTR_ALIGN_CEIL(m->buf_addr, BUF_ALIGN_BYTES),
-			.capacity_bytes = ((struct buf_pool *)pool)->capacity_bytes,
+			.data = RTE_PTR_ALIGN_CEIL(m->buf_addr, buf_align_bytes(capacity)),
+			.capacity_bytes = capacity,
 			.pool = pool,
 	};
 }

@@ -145,6 +145,7 @@ static int64_t perform(struct mem_store *m, const struct store_request *r)
 	case STORE_WRITE:
 	case STORE_READ:
 	case STORE_SYNC:
+	case STORE_ALLOCATE:
 	case STORE_CLOSE:
 		return on_file(m, r);
 	case STORE_RENAME:

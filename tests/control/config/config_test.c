@@ -113,7 +113,7 @@ Test(config, a_bad_value_is_refused_where_it_stands)
 	expect_refused("taskmanager.memory.segment-size: 1 mb\n",
 			"host.yaml:1:34: taskmanager.memory.segment-size: \"1 mb\" is too large; "
 			"expected "
-			"256 b to 60 kb");
+			"256 b to 56 kb");
 	expect_refused("weir.idle: sleep\n", "host.yaml:1:12: weir.idle: \"sleep\" is not known; "
 					     "expected one of backoff|spin");
 	expect_refused("pipeline.max-parallelism: 96\n",

@@ -370,3 +370,31 @@ Test(channel_state_writer, goes_on_later_when_the_queue_of_the_store_is_full)
 	w.disk.is_full = false;
 	cr_assert_eq(result(0, 5)->handle_count, 1);
 }
+
+Test(channel_state_writer, goes_on_where_the_file_system_cannot_allocate_ahead)
+{
+	w.disk.fail_ops = 1 << STORE_ALLOCATE;
+	w.disk.fail_nth = 1;
+	w.disk.fail_status = -EOPNOTSUPP;
+	channel_world_start_all(&w, 5);
+	add_input(0, 5, 0, 4096, 1);
+	channel_world_finish_all(&w, 5);
+	cr_assert_eq(result(0, 5)->handle_count, 1);
+	cr_assert_eq(w.disk.failed_count, 1);
+}
+
+Test(channel_state_writer, takes_a_long_pause_between_checkpoints_for_no_hanging_disk)
+{
+	channel_world_start_all(&w, 4);
+	add_input(0, 4, 0, 4096, 1);
+	channel_world_finish_all(&w, 4);
+	cr_assert_eq(result(0, 4)->handle_count, 1);
+	w.now_ns += UINT64_C(60000000000); /* nobody steps meanwhile */
+	channel_world_start_all(&w, 5);
+	for (uint32_t i = 0; i < 30; i++)
+		add_input(0, 5, 0, 8192, 1);
+	channel_world_step(&w, 1);
+	cr_assert_eq(channel_world_used(&w), 30, "none is copied");
+	channel_world_finish_all(&w, 5);
+	cr_assert_eq(result(0, 5)->buf_count, 30);
+}

@@ -146,6 +146,28 @@ static void check_errors(struct store *s)
 	cr_assert_eq(on_file(s, STORE_CLOSE, file), 0);
 }
 
+static void allocate(struct store *s)
+{
+	const char *path = in_directory("allocated");
+	struct stat st;
+	int64_t file = store_await(s, &(struct store_request){.op = STORE_OPEN,
+			.flags = STORE_CREATE, .path = path});
+
+	cr_assert_geq(file, 0);
+	cr_assert_eq(store_await(s, &(struct store_request){.op = STORE_ALLOCATE,
+			.file = (int32_t)file, .offset = 4096, .size = 8192}), 0);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_size, 12288);
+	cr_assert_eq(store_await(s, &(struct store_request){.op = STORE_CLOSE,
+			.file = (int32_t)file}), 0);
+	cr_assert_eq(unlink(path), 0);
+}
+
+Test(store, gives_a_file_the_room_that_it_will_need)
+{
+	on_each_store(allocate);
+}
+
 Test(store, reports_the_error_of_each_request)
 {
 	on_each_store(check_errors);

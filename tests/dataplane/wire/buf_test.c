@@ -143,6 +143,31 @@ Test(buf, the_regions_of_a_mempool_hold_every_byte_of_its_buffers)
 	buf_pool_destroy(heap);
 }
 
+Test(buf, buffers_of_whole_blocks_are_aligned_to_them)
+{
+	struct rte_mempool *mempool = mempool_for(8192, 8);
+	struct buf_pool *pool, *heap;
+
+	cr_assert_eq(buf_pool_from_mempool(&pool, mempool, 8192), 0);
+	cr_assert_eq(buf_pool_from_heap(&heap, 8192, 1), 0);
+	struct buf *bufs[9] = {buf_alloc(heap)};
+	for (int i = 1; i < 9; i++)
+		bufs[i] = buf_alloc(pool);
+	for (int i = 0; i < 9; i++) {
+		cr_assert_eq((uintptr_t)bufs[i]->data % BUF_BLOCK_BYTES, 0);
+		memset(bufs[i]->data, i, 8192);
+	}
+	for (int i = 0; i < 9; i++) {
+		cr_assert_eq(bufs[i]->data[0], i);
+		cr_assert_eq(bufs[i]->data[8191], i);
+		buf_release(bufs[i]);
+	}
+	buf_pool_destroy(pool);
+	buf_pool_destroy(heap);
+	rte_mempool_free(mempool);
+	rte_eal_cleanup();
+}
+
 Test(buf, a_mempool_without_the_room_is_refused)
 {
 	struct rte_mempool *mempool = mempool_for(2048, 3);
