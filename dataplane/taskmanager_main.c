@@ -17,6 +17,7 @@
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
 #include "dataplane/base/prng.h"
+#include "dataplane/channel/net_capture.h"
 #include "dataplane/channel/net_faults.h"
 #include "dataplane/task/taskmanager.h"
 #include "nic/eal.h"
@@ -68,6 +69,7 @@ struct program {
 	struct port *port; /* to other TaskManagers; NULL: none */
 	struct port_transport *wire;
 	struct net_faults *faults;
+	struct net_capture *capture;
 	struct net_address link;
 	uint8_t gateway[6];
 	char link_text[NET_ADDRESS_TEXT_BYTES];
@@ -272,8 +274,35 @@ static int spoil_wire(struct program *p)
 			&p->faults, port_transport_port(p->wire), &faults, clock_real());
 }
 
+static struct transport *link_transport(const struct program *p)
+{
+	if (p->wire == NULL)
+		return NULL;
+	if (p->capture != NULL)
+		return net_capture_transport(p->capture);
+	return p->faults != NULL ? net_faults_transport(p->faults)
+				 : port_transport_port(p->wire);
+}
+
+/* What the link says and hears, before any fault on the way out. */
+static int capture_wire(struct program *p)
+{
+	const char *prefix = config_text(p->config, "weir.link.capture");
+	char path[1100];
+
+	if (prefix[0] == '\0')
+		return 0;
+	snprintf(path, sizeof(path), "%.1000s.%d", prefix, (int)getpid());
+	int rc = net_capture_create(&p->capture, link_transport(p), path, clock_real());
+	if (rc != 0)
+		snprintf(p->error, sizeof(p->error), "weir.link.capture: %.1000s: %s", path,
+				strerror(-rc));
+	return rc;
+}
+
 static void close_link(struct program *p)
 {
+	net_capture_destroy(p->capture);
 	net_faults_destroy(p->faults);
 	port_transport_destroy(p->wire);
 	port_destroy(p->port);
@@ -298,6 +327,8 @@ static int open_link(struct program *p)
 		rc = port_transport_create(&p->wire, p->port);
 	if (rc == 0)
 		rc = spoil_wire(p);
+	if (rc == 0)
+		rc = capture_wire(p);
 	if (rc != 0) {
 		close_link(p);
 		return rc;
@@ -307,14 +338,6 @@ static int open_link(struct program *p)
 	port_print(p->port, text);
 	log_info("taskmanager", "link: %s at %s", text, p->link_text);
 	return 0;
-}
-
-static struct transport *link_transport(const struct program *p)
-{
-	if (p->wire == NULL)
-		return NULL;
-	return p->faults != NULL ? net_faults_transport(p->faults)
-				 : port_transport_port(p->wire);
 }
 
 static int map_state(struct program *p)

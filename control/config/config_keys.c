@@ -264,6 +264,8 @@ static const struct config_key keys[] = {
 		HELP("frames its queues hold, as far as the port can")},
 	{DURATION("weir.link.timeout", "3 s"), BOUNDS(100 * MS, INT64_MAX), FOR(TASKMANAGER),
 		HELP("a peer not heard of on the wire for so long is lost")},
+	{TEXT("weir.link.capture", ""), FOR(TASKMANAGER),
+		HELP("writes every frame of the link to the pcap file of that name and .PID")},
 	{TEXT("weir.link.faults", ""), FOR(TASKMANAGER),
 		HELP("makes the wire bad on purpose: seed=1,loss=0.01,reorder=0.1,delay=1ms")},
 	{CHOICE("weir.storage", "auto", "auto|io_uring|threads"), FOR(TASKMANAGER),
