@@ -1,4 +1,4 @@
-"""tshark with our dissector reads what a link wrote down: data, events, credit, acknowledgements."""
+"""tshark with our dissector reads what a link wrote down: data, events, credit, what arrived."""
 
 import collections
 import glob
