@@ -127,9 +127,13 @@ static uint32_t keep_task_keys(char **args, uint32_t count)
 	return kept;
 }
 
-static void restore_task(Weir__SubmitTask *t, const struct metadata_vertex *from)
+/* Of a vertex with another parallelism than then each task takes its share of all states. */
+static void restore_task(
+		Weir__SubmitTask *t, const struct metadata_vertex *from, uint32_t parallelism)
 {
 	t->finished = from->is_finished;
+	if (from->parallelism != parallelism)
+		return;
 	for (uint32_t i = 0; i < from->subtask_count; i++) {
 		const struct metadata_subtask *s = &from->subtasks[i];
 
@@ -166,7 +170,7 @@ static void fill_task(const struct job_master *jm, struct region_message *r, uin
 	t->attempt = message_id_bytes(&jm->executions[s].attempt.id);
 	for (uint32_t v = 0; m != NULL && v < m->vertex_count; v++)
 		if (strcmp(m->vertices[v].uid, uid) == 0)
-			restore_task(t, &m->vertices[v]);
+			restore_task(t, &m->vertices[v], job_vertex_at(jm, place)->parallelism);
 }
 
 static uint32_t peer_index(const struct job_master *jm, struct region_message *r, uint32_t place)
@@ -248,6 +252,8 @@ static int submit_region(
 	r->m.deployment = jm->run ^ (jm->generation * JOB_REGIONS_MAX + r->region);
 	r->m.n_settings = keep_task_keys(settings, setting_count);
 	r->m.settings = settings;
+	r->m.rescaled_states = job_rescaled_states(
+			jm, r->metadata, r->region, &r->m.n_rescaled_states);
 	if (r->m.n_tasks > 0) {
 		jm->regions.at[r->region].deployment = r->m.deployment;
 		jm->regions.at[r->region].building |= 1u << r->place;
@@ -255,6 +261,7 @@ static int submit_region(
 		rc = task_manager_gateway_submit(
 				resource_manager_gateway(jm->services.resources, member), &r->m);
 	}
+	free(r->m.rescaled_states);
 	free(settings);
 	return rc;
 }

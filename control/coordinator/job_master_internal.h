@@ -137,6 +137,13 @@ void job_begin(struct job_master *jm);
 /* What the master hook keeps with each checkpoint. */
 int job_make_hook_state(struct job_master *jm, struct config_error *error);
 
+/* ---- job_rescale.c ---- */
+
+/* Those that tasks of the region take their shares of; to be freed. */
+struct metadata;
+ProtobufCBinaryData *job_rescaled_states(const struct job_master *jm, const struct metadata *m,
+		uint32_t region, size_t *count);
+
 /* ---- job_rewind.c ---- */
 
 /* Blocks.  Nothing that sinks committed may be above the checkpoint `id` at `location`, which the

@@ -19,6 +19,7 @@ struct submission {
 	struct deployment_task *tasks;
 	struct deployment_peer *peers;
 	struct deployment_remote *remotes;
+	struct deployment_state *rescaled;
 };
 
 void submission_destroy(struct submission *s)
@@ -33,6 +34,7 @@ void submission_destroy(struct submission *s)
 	free(s->tasks);
 	free(s->peers);
 	free(s->remotes);
+	free(s->rescaled);
 	job_spec_destroy(s->spec);
 	config_destroy(s->config);
 	free(s);
@@ -76,10 +78,11 @@ static int allocate(struct submission *s, const Weir__SubmitTasks *m)
 	s->tasks = calloc(m->n_tasks, sizeof(*s->tasks));
 	s->peers = calloc(m->n_peers + 1, sizeof(*s->peers));
 	s->remotes = calloc(m->n_remote_tasks + 1, sizeof(*s->remotes));
+	s->rescaled = calloc(m->n_rescaled_states + 1, sizeof(*s->rescaled));
 	s->checkpoint_dir = strdup(m->checkpoint_dir);
 	s->restored_dir = m->restored_dir[0] == 0 ? NULL : strdup(m->restored_dir);
 	if (s->operators == NULL || s->vertices == NULL || s->edges == NULL || s->tasks == NULL ||
-			s->peers == NULL || s->remotes == NULL ||
+			s->peers == NULL || s->remotes == NULL || s->rescaled == NULL ||
 			s->checkpoint_dir == NULL ||
 			(m->restored_dir[0] != 0 && s->restored_dir == NULL))
 		return -ENOMEM;
@@ -114,6 +117,9 @@ static void fill_graph(struct submission *s)
 /* The message was made from the same job file, but by another process. */
 static int fill_tasks(struct submission *s, const Weir__SubmitTasks *m)
 {
+	for (size_t i = 0; i < m->n_rescaled_states; i++)
+		s->rescaled[i] = (struct deployment_state){
+				m->rescaled_states[i].data, m->rescaled_states[i].len};
 	for (size_t i = 0; i < m->n_tasks; i++) {
 		const Weir__SubmitTask *t = m->tasks[i];
 
@@ -189,6 +195,8 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 			.restored_checkpoint_id = m->restored_checkpoint_id,
 			.restored_dir = s->restored_dir,
 			.is_leaving = m->leaving,
+			.rescaled_count = (uint32_t)m->n_rescaled_states,
+			.rescaled = s->rescaled,
 			.vertex_count = s->spec->vertex_count,
 			.edge_count = s->spec->edge_count,
 			.task_count = (uint32_t)m->n_tasks,

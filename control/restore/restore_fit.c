@@ -81,6 +81,43 @@ static int check_key_groups(const struct job_spec *spec, const struct metadata *
 			m->checkpoint_id, m->key_group_count, spec->key_groups_count);
 }
 
+static bool is_partly_finished(const struct metadata_vertex *v)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < v->subtask_count; i++)
+		is_any |= v->subtasks[i].is_finished;
+	return is_any && !is_finished(v, UINT32_MAX);
+}
+
+/* RE-5: what each subtask has for itself goes to no other one. */
+static int check_rescaled(const struct metadata *m, const struct metadata_vertex *from,
+		const struct job_vertex *v, char *text)
+{
+	for (uint32_t i = 0; i < v->operator_count && !from->is_finished; i++) {
+		const struct weir_declaration *d = &v->operators[i].declared;
+
+		for (uint32_t k = 0; k < d->state_count; k++) {
+			const struct weir_state *s = &d->states[k];
+
+			if (s->kind != WEIR_STATE_VALUE ||
+					(s->rescale == WEIR_RESCALE_KEEP &&
+							!is_partly_finished(from)))
+				continue;
+			return refuse(text, "vertex %s ran with parallelism %u when checkpoint "
+					    "%" PRId64 " was taken, the job file says %u: operator "
+					    "%s, state %s is a value of each subtask%s",
+					from->uid, from->parallelism, m->checkpoint_id,
+					v->parallelism, v->operators[i].uid, s->name,
+					s->rescale == WEIR_RESCALE_KEEP
+							? ", and some of them had finished"
+							: ", which stands for no other number of "
+							  "them");
+		}
+	}
+	return 0;
+}
+
 static int check_vertex(const struct job_spec *spec, const struct metadata *m,
 		const struct metadata_vertex *from, char *text)
 {
@@ -90,12 +127,72 @@ static int check_vertex(const struct job_spec *spec, const struct metadata *m,
 		return refuse(text, "checkpoint %" PRId64 " has state of vertex %s, which the job "
 				    "does not have",
 				m->checkpoint_id, from->uid);
-	if (v->parallelism != from->parallelism)
-		return refuse(text, "vertex %s ran with parallelism %u when checkpoint %" PRId64
-				    " was taken, the job file says %u; this version restores with "
-				    "the same parallelism only",
-				from->uid, from->parallelism, m->checkpoint_id, v->parallelism);
+	return v->parallelism == from->parallelism ? 0 : check_rescaled(m, from, v, text);
+}
+
+/* ---- data in flight ---- */
+
+static bool is_rescaled(const struct job_spec *spec, const struct metadata *m, uint32_t vertex)
+{
+	const struct metadata_vertex *from = find_saved(m, spec->vertices[vertex].uid);
+
+	return from != NULL && from->parallelism != spec->vertices[vertex].parallelism;
+}
+
+/* The nth edge at that end of a vertex, or NULL. */
+static const struct job_edge *find_edge(const struct job_spec *spec, const char *uid,
+		const struct channel_state_handle *h)
+{
+	uint32_t nth = h->gate;
+
+	for (uint32_t i = 0; i < spec->edge_count; i++) {
+		const struct job_edge *e = &spec->edges[i];
+		uint32_t end = h->side == CHANNEL_STATE_OUTPUT ? e->from : e->to;
+
+		if (strcmp(spec->vertices[end].uid, uid) == 0 && nth-- == 0)
+			return e;
+	}
+	return NULL;
+}
+
+static int check_channels(const struct job_spec *spec, const struct metadata *m,
+		const struct task_state *t, char *text)
+{
+	for (uint32_t i = 0; i < t->channel_count; i++) {
+		const struct job_edge *e = find_edge(spec, t->vertex_uid, &t->channels[i]);
+
+		if (e == NULL || (!is_rescaled(spec, m, e->from) && !is_rescaled(spec, m, e->to)))
+			continue;
+		return refuse(text, "edge %s -> %s: checkpoint %" PRId64 " is unaligned and has "
+				    "data in flight on it, and an end of it has another "
+				    "parallelism now; restore with the same, or from an "
+				    "aligned checkpoint or a savepoint",
+				spec->vertices[e->from].uid, spec->vertices[e->to].uid,
+				m->checkpoint_id);
+	}
 	return 0;
+}
+
+/* RE-24.  A state that cannot be read is told of elsewhere. */
+static int check_in_flight(const struct job_spec *spec, const struct metadata *m,
+		const struct metadata_vertex *from, char *text)
+{
+	char problem[TASK_STATE_TEXT_BYTES];
+	bool is_any = false;
+	int rc = 0;
+
+	for (uint32_t v = 0; v < spec->vertex_count; v++)
+		is_any |= is_rescaled(spec, m, v);
+	for (uint32_t i = 0; rc == 0 && is_any && i < from->subtask_count; i++) {
+		const struct metadata_bytes *b = &from->subtasks[i].state;
+		struct task_state *t;
+
+		if (b->size == 0 || task_state_decode(&t, b->data, b->size, problem) != 0)
+			continue;
+		rc = check_channels(spec, m, t, text);
+		task_state_free(t);
+	}
+	return rc;
 }
 
 int restore_fit_check(const struct job_spec *spec, const struct metadata *m,
@@ -105,6 +202,8 @@ int restore_fit_check(const struct job_spec *spec, const struct metadata *m,
 
 	for (uint32_t i = 0; rc == 0 && i < m->vertex_count; i++)
 		rc = check_vertex(spec, m, &m->vertices[i], text);
+	for (uint32_t i = 0; rc == 0 && i < m->vertex_count; i++)
+		rc = check_in_flight(spec, m, &m->vertices[i], text);
 	for (uint32_t i = 0; rc == 0 && i < spec->edge_count; i++)
 		rc = check_edge(spec, m, &spec->edges[i], text);
 	return rc;
@@ -312,6 +411,8 @@ static int add_checkpoint(struct builder *b)
 		const struct metadata_vertex *from = &b->metadata->vertices[i];
 
 		if (check_vertex(b->spec, b->metadata, from, text) != 0)
+			rc = add_refusal(b->fit, text);
+		else if (check_in_flight(b->spec, b->metadata, from, text) != 0)
 			rc = add_refusal(b->fit, text);
 		for (uint32_t k = 0; rc == 0 && k < from->subtask_count; k++)
 			rc = add_subtask(b, from, &from->subtasks[k]);

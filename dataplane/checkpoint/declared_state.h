@@ -10,6 +10,7 @@
 
 #include "dataplane/operator/operator.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct keyed_state;
@@ -25,4 +26,8 @@ struct declared_state {
 	void *memory;               /* the value, or the items of the list */
 	uint32_t *list_count;       /* lists only */
 	struct keyed_state *keyed;  /* keyed only */
+	enum weir_rescale rescale;
+	bool is_counters;      /* an array of uint64_t: of several subtasks the sums count */
+	uint64_t xor_counters; /* a bit for each of which the xor counts instead */
+	uint64_t own_counters; /* and for each that says something of its own subtask alone */
 };

@@ -3,7 +3,7 @@
  * whatever it looks like further in, and once to be put in place.
  */
 
-#include "dataplane/checkpoint/restore.h"
+#include "dataplane/checkpoint/restore_internal.h"
 
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
@@ -21,7 +21,7 @@
 
 enum { READ_BYTES = 1 << 20, CHUNK_HEAD_BYTES = 8 };
 
-__attribute__((format(printf, 3, 4))) static int refuse(
+int restore_refuse(
 		char *text, int status, const char *format, ...)
 {
 	va_list args;
@@ -58,21 +58,23 @@ static int open_range(struct range *r, const char *directory, const struct state
 	r->left = h->size;
 	r->handle = h;
 	if (bytes < 0 || (size_t)bytes >= sizeof(r->path))
-		return refuse(text, -ENAMETOOLONG, "state %s.%s: the path of its file is too long",
+		return restore_refuse(text, -ENAMETOOLONG,
+				"state %s.%s: the path of its file is too long",
 				h->uid, h->name);
 	r->padding = padded - h->size;
 	r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0)
-		return refuse(text, -errno, "%s: %s (state %s.%s)", r->path,
+		return restore_refuse(text, -errno, "%s: %s (state %s.%s)", r->path,
 				strerrordesc_np(errno), h->uid, h->name);
 	if (fstat(r->fd, &st) != 0)
-		status = refuse(text, -errno, "%s: %s", r->path, strerrordesc_np(errno));
+		status = restore_refuse(text, -errno, "%s: %s", r->path, strerrordesc_np(errno));
 	else if (!S_ISREG(st.st_mode))
-		status = refuse(text, -EBADMSG, "%s: is not a file", r->path);
+		status = restore_refuse(text, -EBADMSG, "%s: is not a file", r->path);
 	else if (padded > (uint64_t)st.st_size || h->offset > (uint64_t)st.st_size - padded)
-		status = refuse(text, -EBADMSG, "%s: ends at %llu, but state %s.%s is %llu bytes "
-				"at offset %llu", r->path, (unsigned long long)st.st_size, h->uid,
-				h->name, (unsigned long long)h->size,
+		status = restore_refuse(text, -EBADMSG,
+				"%s: ends at %llu, but state %s.%s is %llu bytes at offset %llu",
+				r->path, (unsigned long long)st.st_size, h->uid, h->name,
+				(unsigned long long)h->size,
 				(unsigned long long)h->offset);
 	else
 		return 0;
@@ -92,11 +94,11 @@ static int read_range(struct range *r, void *room, size_t size, size_t *got, cha
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return refuse(text, -errno, "%s: offset %llu: %s", r->path,
+			return restore_refuse(text, -errno, "%s: offset %llu: %s", r->path,
 					(unsigned long long)(r->offset + at),
 					strerrordesc_np(errno));
 		if (n == 0)
-			return refuse(text, -EBADMSG,
+			return restore_refuse(text, -EBADMSG,
 					"%s: offset %llu: the file has become shorter", r->path,
 					(unsigned long long)(r->offset + at));
 		at += (size_t)n;
@@ -116,7 +118,7 @@ static int verify_padding(struct range *r, uint8_t *room, char *text)
 	int rc = read_range(r, room, STORE_ALIGN_BYTES, &got, text);
 	for (size_t i = 0; rc == 0 && i < got; i++) {
 		if (room[i] != 0)
-			rc = refuse(text, -EBADMSG,
+			rc = restore_refuse(text, -EBADMSG,
 					"%s: offset %llu: a byte between states is not zero",
 					r->path, (unsigned long long)(r->offset - got + i));
 	}
@@ -137,8 +139,9 @@ static int verify_range(struct range *r, uint8_t *room, char *text)
 		crc = crc32c(crc, room, got);
 	}
 	if (crc != h->crc)
-		return refuse(text, -EBADMSG, "%s: offset %llu: the checksum of %llu bytes is %08x "
-				"instead of %08x (state %s.%s)", r->path,
+		return restore_refuse(text, -EBADMSG,
+				"%s: offset %llu: the checksum of %llu bytes is %08x instead of "
+				"%08x (state %s.%s)", r->path,
 				(unsigned long long)h->offset, (unsigned long long)h->size, crc,
 				h->crc, h->uid, h->name);
 	return verify_padding(r, room, text);
@@ -158,7 +161,7 @@ int restore_verify_handle(const char *directory, const struct state_handle *hand
 		return rc;
 	room = malloc(READ_BYTES);
 	rc = room != NULL ? verify_range(&r, room, text)
-			  : refuse(text, -ENOMEM, "%s: out of memory", r.path);
+			  : restore_refuse(text, -ENOMEM, "%s: out of memory", r.path);
 	free(room);
 	close(r.fd);
 	return rc;
@@ -202,9 +205,11 @@ static int refuse_chunk(const struct declared_state *s, const char *where, uint6
 		char *text)
 {
 	if (rc == -ENOSPC)
-		return refuse(text, rc, "state %s.%s: more entries than its capacity of %llu",
+		return restore_refuse(text, rc,
+				"state %s.%s: more entries than its capacity of %llu",
 				s->uid, s->name, (unsigned long long)s->capacity);
-	return refuse(text, rc, "%s: offset %llu: not a sequence of entries (state %s.%s)", where,
+	return restore_refuse(text, rc,
+			"%s: offset %llu: not a sequence of entries (state %s.%s)", where,
 			(unsigned long long)offset, s->uid, s->name);
 }
 
@@ -228,7 +233,7 @@ static int put_keyed_range(const struct declared_state *s, struct range *r, char
 	int rc = 0;
 
 	if (room == NULL)
-		return refuse(text, -ENOMEM, "%s: out of memory", r->path);
+		return restore_refuse(text, -ENOMEM, "%s: out of memory", r->path);
 	while (rc == 0 && r->left > 0) {
 		rc = read_range(r, room + held, room_bytes - held, &got, text);
 		if (rc != 0)
@@ -263,16 +268,16 @@ static const char *kind_name(enum weir_state_kind kind)
 static int refuse_number(const struct state_handle *h, const char *what, uint32_t saved,
 		uint32_t declared, char *text)
 {
-	return refuse(text, -EINVAL,
+	return restore_refuse(text, -EINVAL,
 			"operator %s, state %s: the checkpoint has %s %u, the operator declares %u",
 			h->uid, h->name, what, saved, declared);
 }
 
-static int check_declared(const struct task_state *t, const struct state_handle *h,
+int restore_check_declared(const struct task_state *t, const struct state_handle *h,
 		const struct declared_state *s, char *text)
 {
 	if (s->kind != h->kind)
-		return refuse(text, -EINVAL,
+		return restore_refuse(text, -EINVAL,
 				"operator %s, state %s: %s in the checkpoint, %s as the operator "
 				"declares it", h->uid, h->name, kind_name(h->kind),
 				kind_name(s->kind));
@@ -281,8 +286,9 @@ static int check_declared(const struct task_state *t, const struct state_handle 
 	if (s->value_bytes != h->value_bytes)
 		return refuse_number(h, "values of bytes", h->value_bytes, s->value_bytes, text);
 	if (s->kind == WEIR_STATE_LIST && h->item_count > s->capacity)
-		return refuse(text, -ENOSPC, "operator %s, state %s: %llu items do not fit its "
-				"capacity of %llu", h->uid, h->name,
+		return restore_refuse(text, -ENOSPC,
+				"operator %s, state %s: %llu items do not fit its capacity of %llu",
+				h->uid, h->name,
 				(unsigned long long)h->item_count, (unsigned long long)s->capacity);
 	if (s->kind != WEIR_STATE_KEYED)
 		return 0;
@@ -304,7 +310,7 @@ static int put_range(const struct declared_state *s, struct range *r, char *text
 	return read_range(r, s->memory, r->left, &got, text);
 }
 
-static int put_state(const char *directory, const struct declared_state *s,
+int restore_put_state(const char *directory, const struct declared_state *s,
 		const struct state_handle *h, char *text)
 {
 	struct range r;
@@ -329,14 +335,19 @@ static int put_state(const char *directory, const struct declared_state *s,
 	return rc;
 }
 
-static const struct declared_state *find(const struct declared_state *states, uint32_t count,
-		const struct state_handle *h)
+int restore_find_declared(const struct task_state *t, const struct state_handle *h,
+		const struct declared_state *states, uint32_t count,
+		const struct declared_state **out, char *text)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		*out = &states[i];
 		if (strcmp(states[i].uid, h->uid) == 0 && strcmp(states[i].name, h->name) == 0)
-			return &states[i];
+			return 0;
 	}
-	return NULL;
+	return restore_refuse(text, -EINVAL,
+			"operator %s, state %s: in the checkpoint, but vertex %s of the job "
+			"declares no such state",
+			h->uid, h->name, t->vertex_uid);
 }
 
 int restore_states(const char *directory, const struct task_state *t,
@@ -345,17 +356,13 @@ int restore_states(const char *directory, const struct task_state *t,
 {
 	for (uint32_t i = 0; i < t->handle_count; i++) {
 		const struct state_handle *h = &t->handles[i];
-		const struct declared_state *s = find(states, state_count, h);
-		int rc;
+		const struct declared_state *s;
+		int rc = restore_find_declared(t, h, states, state_count, &s, text);
 
-		if (s == NULL)
-			return refuse(text, -EINVAL,
-					"operator %s, state %s: in the checkpoint, but vertex %s "
-					"of the job declares no such state", h->uid,
-					h->name, t->vertex_uid);
-		rc = check_declared(t, h, s, text);
 		if (rc == 0)
-			rc = put_state(directory, s, h, text);
+			rc = restore_check_declared(t, h, s, text);
+		if (rc == 0)
+			rc = restore_put_state(directory, s, h, text);
 		if (rc != 0)
 			return rc;
 	}

@@ -10,9 +10,7 @@
  *          kind than declared, or a state nobody declares: names operator and state and both
  *          numbers), -ENOSPC (does not fit the capacity), -errno of the read.
  *
- * A declared state that the snapshot lacks stays empty: an operator may gain states.  Called once
- * for each old subtask whose key groups overlap with this one's; keyed entries of others are
- * passed over.
+ * A declared state that the snapshot lacks stays empty: an operator may gain states.
  */
 
 #include "dataplane/checkpoint/declared_state.h"
@@ -22,6 +20,20 @@ enum { RESTORE_TEXT_BYTES = 1024 };
 
 /* `directory` is that of the checkpoint, where the files of `t` are. */
 int restore_states(const char *directory, const struct task_state *t,
+		const struct declared_state *states, uint32_t state_count,
+		char text[RESTORE_TEXT_BYTES]);
+
+/* The same with another parallelism than then (RE-5): `olds` are all snapshots of the vertex, of
+ * those subtasks that had not finished, by ascending number.  Keyed entries go by key group; items
+ * of lists are dealt out in turn, or each gets all; a value is that of the old subtask of the same
+ * number, or refused; counters are added up by the subtask of the old number modulo parallelism. */
+struct restore_share {
+	uint32_t subtask_index, parallelism; /* now */
+	uint32_t old_count;
+	struct task_state *const *olds;
+};
+
+int restore_rescaled(const char *directory, const struct restore_share *share,
 		const struct declared_state *states, uint32_t state_count,
 		char text[RESTORE_TEXT_BYTES]);
 

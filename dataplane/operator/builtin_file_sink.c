@@ -77,12 +77,14 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 	d->states[OUTPUT] = (struct weir_state){.name = "output",
 			.kind = WEIR_STATE_VALUE,
 			.value_bytes = sizeof(struct output),
-			.version = 1};
+			.version = 1,
+			.rescale = WEIR_RESCALE_KEEP};
 	d->states[PARTS] = (struct weir_state){.name = "parts",
 			.kind = WEIR_STATE_LIST,
 			.value_bytes = sizeof(struct part),
-			.version = 1,
-			.capacity = PARTS_MAX};
+			.version = 2,
+			.capacity = PARTS_MAX,
+			.rescale = WEIR_RESCALE_UNION};
 	d->states[WAITING] = (struct weir_state){.name = "waiting",
 			.kind = WEIR_STATE_LIST,
 			.value_bytes = d->in_record_bytes,
@@ -91,6 +93,20 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 	d->counter_count = COUNTER_COUNT;
 	memcpy(d->counters, names, sizeof(names));
 	return 0;
+}
+
+/* After a restore with another parallelism the parts of all are here, also of subtasks that are no
+ * more.  Each has one new subtask that sees to it. */
+static void keep_own(struct weir_context *ctx)
+{
+	const struct weir_info *info = weir_info(ctx);
+
+	for (uint32_t i = weir_list_count(ctx, PARTS); i-- > 0;) {
+		const struct part *p = weir_list_at(ctx, PARTS, i);
+
+		if (p->subtask % info->parallelism != info->subtask_index)
+			weir_list_remove(ctx, PARTS, i);
+	}
 }
 
 /* Commits what the state lists, where it was written, and clears what it does not. */
@@ -116,7 +132,9 @@ static int prepare(struct file_sink *s, struct weir_context *ctx, char text[PART
 	int rc = parts_make_directory(info->values[PATH].text, directory, text);
 
 	s->output->directory[PARTS_DIRECTORY_BYTES - 1] = '\0';
-	s->owner = (struct part_owner){directory, info->uid, info->subtask_index};
+	s->owner = (struct part_owner){
+			directory, info->uid, info->subtask_index, info->parallelism};
+	keep_own(ctx);
 	if (rc == 0 && s->output->directory[0] != '\0')
 		rc = recover(s, ctx, text);
 	if (rc == 0)
@@ -164,7 +182,8 @@ static bool open_part(struct file_sink *s, struct weir_context *ctx)
 	if (!s->is_open) {
 		if (weir_list_count(ctx, PARTS) == PARTS_MAX)
 			return false; /* until a checkpoint completes */
-		s->part = (struct part){.number = s->next_number};
+		s->part = (struct part){
+				.number = s->next_number, .subtask = info->subtask_index};
 		memcpy(s->part.attempt, info->attempt_id, sizeof(s->part.attempt));
 		part_hidden_path(&s->owner, &s->part, path);
 		if (!weir_file_open(ctx, path, &s->file))

@@ -74,26 +74,43 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 			.capacity = (uint64_t)setting->values[FLOWS_MAX].integer,
 			.group_bytes = sizeof(struct flow_key)};
 	d->states[WATERMARK] = (struct weir_state){.name = "watermark",
-			.kind = WEIR_STATE_VALUE,
-			.value_bytes = 2 * sizeof(int64_t),
-			.version = 1};
+			.kind = WEIR_STATE_LIST,
+			.value_bytes = sizeof(int64_t),
+			.version = 2,
+			.capacity = PARALLELISM_MAX,
+			.rescale = WEIR_RESCALE_UNION};
 	d->counter_count = COUNTER_COUNT;
 	memcpy(d->counters, names, sizeof(names));
 	return 0;
 }
 
+/* The lowest of those that the windows here come from: to what one of them has given out no record
+ * comes but late ones. */
+static int64_t *open_watermark(struct weir_context *ctx)
+{
+	int64_t lowest = INT64_MAX;
+
+	while (weir_list_count(ctx, WATERMARK) > 0) {
+		int64_t one = *(int64_t *)weir_list_at(ctx, WATERMARK, 0);
+
+		lowest = one < lowest ? one : lowest;
+		weir_list_remove(ctx, WATERMARK, 0);
+	}
+	if (lowest == INT64_MAX)
+		lowest = WEIR_WATERMARK_NONE;
+	bool fits = weir_list_add(ctx, WATERMARK, &lowest);
+	CHECK(fits);
+	return weir_list_at(ctx, WATERMARK, 0);
+}
+
 static int open(void *self, struct weir_context *ctx)
 {
 	struct flow_window *w = self;
-	int64_t *state = weir_value(ctx, WATERMARK); /* is it known, and which */
 
 	w->size_ns = weir_info(ctx)->values[SIZE].integer;
 	w->next_end_ns = INT64_MIN;
 	w->walk_end_ns = INT64_MAX;
-	if (state[0] == 0)
-		state[1] = WEIR_WATERMARK_NONE;
-	state[0] = 1;
-	w->watermark_ns = &state[1];
+	w->watermark_ns = open_watermark(ctx);
 	for (uint32_t i = 0; i < COUNTER_COUNT; i++)
 		w->counters[i] = weir_counter(ctx, i);
 	return 0;

@@ -1,8 +1,10 @@
 /*
  * generator: a source of 16-byte records (key, 1).
  *
- * Each subtask makes its share of the records from a seed of its own.  The generator's state is
- * the random number and how many records it has made, so a replay makes the same ones again.
+ * There are as many streams as there were subtasks when the job began, each with its share of the
+ * records and a seed of its own.  The state is the random number of each stream and how many
+ * records it has made, so a replay makes the same ones again, also with another parallelism: a
+ * stream then belongs to the subtask of its number modulo the parallelism.
  */
 
 #include "dataplane/base/check.h"
@@ -19,7 +21,7 @@
 
 enum { RECORDS, RATE, KEYS, DISTRIBUTION, EXPONENT, SEED, PARAM_COUNT };
 enum { UNIFORM, ZIPF };
-enum { POSITION };
+enum { STREAMS };
 
 static const struct weir_param params[PARAM_COUNT] = {
 		[RECORDS] = {"records", WEIR_INTEGER, "0", 0, INT64_MAX, NULL,
@@ -36,19 +38,21 @@ static const struct weir_param params[PARAM_COUNT] = {
 				"another seed makes other records"},
 };
 
-/* State: what a replay goes on from. */
-struct position {
-	uint64_t random; /* never 0, so 0 is a fresh start */
+/* State: what a replay goes on from.  A subtask without streams keeps one that is none, so that an
+ * empty list is a fresh start. */
+struct stream {
+	uint64_t random; /* 0: no stream */
 	uint64_t made;
+	uint32_t number, count; /* of that many */
 };
 
 struct generator {
-	uint64_t records_max; /* of this subtask; UINT64_MAX when endless */
+	uint64_t records; /* of all streams; 0: endless */
 	uint64_t keys, mask;  /* mask 0: keys is no power of two */
 	bool is_zipf;
 	struct zipf zipf;
 	struct pacer pacer;
-	struct position *position;
+	uint32_t turn; /* the stream that makes the next batch */
 };
 
 static int declare(const struct weir_setting *setting, struct weir_declaration *d,
@@ -66,17 +70,19 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 	d->out_record_bytes = sizeof(struct counted_record);
 	d->out_key_bytes = sizeof(uint64_t);
 	d->state_count = 1;
-	d->states[POSITION] = (struct weir_state){.name = "position",
-			.kind = WEIR_STATE_VALUE,
-			.value_bytes = sizeof(struct position),
-			.version = 1};
+	d->states[STREAMS] = (struct weir_state){.name = "streams",
+			.kind = WEIR_STATE_LIST,
+			.value_bytes = sizeof(struct stream),
+			.version = 1,
+			.capacity = PARALLELISM_MAX,
+			.rescale = WEIR_RESCALE_UNION};
 	return 0;
 }
 
-/* The subtasks' shares add up to `total` and differ by one at most. */
-static uint64_t share_of(uint64_t total, const struct weir_info *info)
+/* The shares of `count` add up to `total` and differ by one at most. */
+static uint64_t share_of(uint64_t total, uint32_t number, uint32_t count)
 {
-	return total / info->parallelism + (info->subtask_index < total % info->parallelism);
+	return total / count + (number < total % count);
 }
 
 static uint64_t first_random(uint64_t seed, uint32_t subtask)
@@ -91,16 +97,43 @@ static uint64_t first_random(uint64_t seed, uint32_t subtask)
 	return random;
 }
 
+static void add_stream(struct weir_context *ctx, const struct stream *stream)
+{
+	bool fits = weir_list_add(ctx, STREAMS, stream);
+
+	CHECK(fits);
+}
+
+/* After a restore with another parallelism the streams of all are here. */
+static void open_streams(struct weir_context *ctx)
+{
+	const struct weir_info *info = weir_info(ctx);
+	uint32_t count = weir_list_count(ctx, STREAMS);
+
+	for (uint32_t i = count; i-- > 0;) {
+		const struct stream *s = weir_list_at(ctx, STREAMS, i);
+
+		if (s->random == 0 || s->number % info->parallelism != info->subtask_index)
+			weir_list_remove(ctx, STREAMS, i);
+	}
+	if (count == 0)
+		add_stream(ctx, &(struct stream){
+				first_random((uint64_t)info->values[SEED].integer,
+						info->subtask_index),
+				0, info->subtask_index, info->parallelism});
+	else if (weir_list_count(ctx, STREAMS) == 0)
+		add_stream(ctx, &(struct stream){0, 0, 0, 1});
+}
+
 static int open(void *self, struct weir_context *ctx)
 {
 	struct generator *g = self;
 	const struct weir_info *info = weir_info(ctx);
 	const struct weir_value *values = info->values;
-	uint64_t records = (uint64_t)values[RECORDS].integer;
 	uint64_t rate = (uint64_t)values[RATE].integer;
 
-	g->records_max = records == 0 ? UINT64_MAX : share_of(records, info);
-	g->pacer.rate = share_of(rate, info);
+	g->records = (uint64_t)values[RECORDS].integer;
+	g->pacer.rate = share_of(rate, info->subtask_index, info->parallelism);
 	if (rate != 0 && g->pacer.rate == 0)
 		g->pacer.rate = 1;
 	g->keys = (uint64_t)values[KEYS].integer;
@@ -108,10 +141,7 @@ static int open(void *self, struct weir_context *ctx)
 	g->is_zipf = values[DISTRIBUTION].integer == ZIPF;
 	if (g->is_zipf)
 		zipf_init(&g->zipf, g->keys, values[EXPONENT].real);
-	g->position = weir_value(ctx, POSITION);
-	if (g->position->random == 0)
-		g->position->random = first_random(
-				(uint64_t)values[SEED].integer, info->subtask_index);
+	open_streams(ctx);
 	return 0;
 }
 
@@ -126,29 +156,32 @@ static inline uint64_t step(uint64_t *random)
 	return *random = x;
 }
 
-static void make_masked(struct generator *g, struct counted_record *records, uint32_t count)
+static void make_masked(const struct generator *g, uint64_t *state, struct counted_record *records,
+		uint32_t count)
 {
-	uint64_t random = g->position->random;
+	uint64_t random = *state;
 
 	for (uint32_t i = 0; i < count; i++)
 		records[i] = (struct counted_record){step(&random) & g->mask, 1};
-	g->position->random = random;
+	*state = random;
 }
 
-static void make_scaled(struct generator *g, struct counted_record *records, uint32_t count)
+static void make_scaled(const struct generator *g, uint64_t *state, struct counted_record *records,
+		uint32_t count)
 {
-	uint64_t random = g->position->random;
+	uint64_t random = *state;
 
 	for (uint32_t i = 0; i < count; i++)
 		records[i] = (struct counted_record){
 				(uint64_t)((unsigned __int128)step(&random) * g->keys >> 64), 1};
-	g->position->random = random;
+	*state = random;
 }
 
-static void make_zipf(struct generator *g, struct counted_record *records, uint32_t count)
+static void make_zipf(const struct generator *g, uint64_t *state, struct counted_record *records,
+		uint32_t count)
 {
 	enum { TRIES_MAX = 64 }; /* each fails less than half of the time */
-	uint64_t random = g->position->random;
+	uint64_t random = *state;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t rank = 0;
@@ -157,28 +190,54 @@ static void make_zipf(struct generator *g, struct counted_record *records, uint3
 			rank = zipf_try(&g->zipf, (double)(step(&random) >> 11) * 0x1.0p-53);
 		records[i] = (struct counted_record){rank == 0 ? 0 : rank - 1, 1};
 	}
-	g->position->random = random;
+	*state = random;
 }
 
-static void make(struct generator *g, struct counted_record *records, uint32_t count)
+static void make(const struct generator *g, uint64_t *state, struct counted_record *records,
+		uint32_t count)
 {
 	if (g->is_zipf)
-		make_zipf(g, records, count);
+		make_zipf(g, state, records, count);
 	else if (g->mask != 0 || g->keys == 1)
-		make_masked(g, records, count);
+		make_masked(g, state, records, count);
 	else
-		make_scaled(g, records, count);
+		make_scaled(g, state, records, count);
+}
+
+static uint64_t left_of(const struct generator *g, const struct stream *s)
+{
+	if (s->random == 0)
+		return 0;
+	if (g->records == 0)
+		return UINT64_MAX;
+	uint64_t share = share_of(g->records, s->number, s->count);
+	return s->made < share ? share - s->made : 0;
+}
+
+/* The streams take turns; NULL: none has any left. */
+static struct stream *next_stream(struct generator *g, struct weir_context *ctx, uint64_t *left)
+{
+	uint32_t count = weir_list_count(ctx, STREAMS);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct stream *s = weir_list_at(ctx, STREAMS, g->turn++ % count);
+
+		*left = left_of(g, s);
+		if (*left > 0)
+			return s;
+	}
+	return NULL;
 }
 
 static enum weir_poll poll(void *self, struct weir_context *ctx, uint32_t records_max)
 {
 	struct generator *g = self;
 	struct counted_record records[RECORDS_COUNT_MAX];
-	uint64_t left = g->records_max - g->position->made;
 	uint32_t count = records_max < RECORDS_COUNT_MAX ? records_max : RECORDS_COUNT_MAX;
-	uint64_t next_ns;
+	uint64_t next_ns, left;
+	struct stream *stream = next_stream(g, ctx, &left);
 
-	if (left == 0)
+	if (stream == NULL)
 		return WEIR_POLL_END;
 	if (count > left)
 		count = (uint32_t)left;
@@ -189,12 +248,12 @@ static enum weir_poll poll(void *self, struct weir_context *ctx, uint32_t record
 		weir_not_before(ctx, next_ns);
 		return WEIR_POLL_IDLE;
 	}
-	make(g, records, count);
+	make(g, &stream->random, records, count);
 	struct weir_batch batch = {(const uint8_t *)records, count, sizeof(records[0]),
 			count * (uint32_t)sizeof(records[0])};
 	uint32_t taken = weir_collect(ctx, &batch);
 	CHECK(taken == count); /* poll asks for what there is room for */
-	g->position->made += count;
+	stream->made += count;
 	pacer_made(&g->pacer, count);
 	return WEIR_POLL_MORE;
 }

@@ -18,7 +18,8 @@
 #include <errno.h>
 
 enum { PATH, RATE, OUT_OF_ORDERNESS, SNAP, PARAM_COUNT };
-enum { POSITION };
+enum { POSITIONS };
+enum { POSITIONS_MAX = 64 }; /* files begun, after a restore with a smaller parallelism */
 enum { PREFETCH_BYTES = 1024 }; /* the reader wrote on another core */
 enum { FRAMES, BYTES, LATE, FILES, FILES_CUT, FILES_SKIPPED, COUNTER_COUNT };
 
@@ -34,7 +35,7 @@ static const struct weir_param params[PARAM_COUNT] = {
 				"bytes of each packet that are looked at"},
 };
 
-/* State. */
+/* State: an item for each file begun, the first one being read; at least one. */
 struct position {
 	char path[CAPTURE_PATH_BYTES]; /* empty: no file */
 	struct capture_identity identity;
@@ -66,10 +67,11 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 	d->out_record_bytes_max = (uint32_t)sizeof(struct captured_packet) +
 			(uint32_t)setting->values[SNAP].integer;
 	d->state_count = 1;
-	d->states[POSITION] = (struct weir_state){.name = "position",
-			.kind = WEIR_STATE_VALUE,
+	d->states[POSITIONS] = (struct weir_state){.name = "positions",
+			.kind = WEIR_STATE_LIST,
 			.value_bytes = sizeof(struct position),
-			.version = 1};
+			.version = 1,
+			.capacity = POSITIONS_MAX};
 	d->counter_count = COUNTER_COUNT;
 	memcpy(d->counters, names, sizeof(names));
 	return 0;
@@ -102,6 +104,30 @@ static void order_file(struct pcap_source *s, struct weir_context *ctx)
 	capture_reader_order(s->reader, &order);
 }
 
+static struct position *position_at(struct weir_context *ctx, uint32_t index)
+{
+	return weir_list_at(ctx, POSITIONS, index);
+}
+
+/* One that has no file only says how far its subtask had come: not needed beside others. */
+static void open_positions(struct pcap_source *s, struct weir_context *ctx)
+{
+	static const struct position none;
+
+	if (weir_list_count(ctx, POSITIONS) == 0) {
+		bool fits = weir_list_add(ctx, POSITIONS, &none);
+		CHECK(fits);
+	}
+	for (uint32_t i = weir_list_count(ctx, POSITIONS); i-- > 0;) {
+		struct position *p = position_at(ctx, i);
+
+		p->path[CAPTURE_PATH_BYTES - 1] = '\0';
+		if (p->path[0] == '\0' && weir_list_count(ctx, POSITIONS) > 1)
+			weir_list_remove(ctx, POSITIONS, i);
+	}
+	s->position = position_at(ctx, 0);
+}
+
 static int open(void *self, struct weir_context *ctx)
 {
 	struct pcap_source *s = self;
@@ -112,8 +138,7 @@ static int open(void *self, struct weir_context *ctx)
 	s->pacer.rate = (uint64_t)values[RATE].integer;
 	for (uint32_t i = 0; i < COUNTER_COUNT; i++)
 		s->counters[i] = weir_counter(ctx, i);
-	s->position = weir_value(ctx, POSITION);
-	s->position->path[CAPTURE_PATH_BYTES - 1] = '\0';
+	open_positions(s, ctx);
 	struct capture_reader_config config = {
 			(uint32_t)values[SNAP].integer, s->out_of_orderness_ns};
 	int rc = capture_reader_create(&s->reader, ctx, &config);
@@ -176,6 +201,19 @@ static void begin_chunk(struct pcap_source *s, const struct capture_chunk *chunk
 	s->position->skip_count = 0;
 }
 
+/* The next one begun, or none. */
+static void end_file(struct pcap_source *s, struct weir_context *ctx)
+{
+	if (weir_list_count(ctx, POSITIONS) > 1) {
+		weir_list_remove(ctx, POSITIONS, 0);
+		s->position = position_at(ctx, 0);
+		order_file(s, ctx);
+		return;
+	}
+	memset(s->position->path, 0, sizeof(s->position->path));
+	s->position->skip_count = 0;
+}
+
 /* All records of the chunk are collected; goes back to the reader. */
 static void end_chunk(struct pcap_source *s, struct weir_context *ctx)
 {
@@ -184,13 +222,14 @@ static void end_chunk(struct pcap_source *s, struct weir_context *ctx)
 	if (c->end == CAPTURE_UNREADABLE) {
 		weir_fail_for_good(ctx, "%s", c->text);
 	} else if (c->end != CAPTURE_GOES_ON) {
-		memset(s->position->path, 0, sizeof(s->position->path));
-		s->position->skip_count = 0;
 		++*s->counters[c->is_no_capture ? FILES_SKIPPED : FILES];
 		*s->counters[FILES_CUT] += c->end == CAPTURE_WAS_CUT;
 	}
+	bool is_over = c->end != CAPTURE_GOES_ON && c->end != CAPTURE_UNREADABLE;
 	capture_reader_give_back(s->reader, s->chunk);
 	s->chunk = NULL;
+	if (is_over)
+		end_file(s, ctx);
 }
 
 /* What a run of records adds. */
@@ -243,13 +282,22 @@ static void collect(struct pcap_source *s, struct weir_context *ctx, uint32_t co
 	pacer_made(&s->pacer, count);
 }
 
+static int64_t watermark_of(const struct pcap_source *s, const struct position *p)
+{
+	return p->has_seen_time ? capture_watermark(p->highest_ns, s->out_of_orderness_ns)
+				: WEIR_WATERMARK_NONE;
+}
+
+/* The lowest of all files begun: the others are still to be read. */
 static void emit_watermark(struct pcap_source *s, struct weir_context *ctx)
 {
-	const struct position *p = s->position;
-	int64_t watermark =
-			p->has_seen_time ? capture_watermark(p->highest_ns, s->out_of_orderness_ns)
-					 : WEIR_WATERMARK_NONE;
+	int64_t watermark = watermark_of(s, s->position);
 
+	for (uint32_t i = 1; i < weir_list_count(ctx, POSITIONS); i++) {
+		int64_t other = watermark_of(s, position_at(ctx, i));
+
+		watermark = other < watermark ? other : watermark;
+	}
 	if (watermark > s->watermark_ns) {
 		s->watermark_ns = watermark;
 		weir_emit_watermark(ctx, watermark);

@@ -48,7 +48,23 @@ struct chain_state chain_counters_state(const char *uid)
 		.value_bytes = CHAIN_COUNTERS_MAX * sizeof(uint64_t),
 		.version = CHAIN_COUNTERS_VERSION,
 		.capacity = 1,
+		.is_counters = true,
+		.own_counters = UINT64_C(1) << CHAIN_HAS_FINISHED,
 	};
+}
+
+/* A counter is a sum, but one whose name ends in _xor. */
+static uint64_t xor_counters(const struct weir_declaration *d)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < d->counter_count; i++) {
+		size_t length = strlen(d->counters[i]);
+
+		if (length >= 4 && strcmp(d->counters[i] + length - 4, "_xor") == 0)
+			bits |= UINT64_C(1) << (CHAIN_OWN_COUNTERS + i);
+	}
+	return bits;
 }
 
 /* Index 0 of an operator is its counters, then what it declared. */
@@ -65,6 +81,7 @@ struct chain_state chain_state_at(const struct chain *c, uint32_t index)
 		struct chain_state counters = chain_counters_state(ctx->info.uid);
 
 		counters.memory = ctx->counters;
+		counters.xor_counters = xor_counters(&ctx->declaration);
 		return counters;
 	}
 	const struct chain_slot *s = &ctx->slots[index - 1];
@@ -81,6 +98,7 @@ struct chain_state chain_state_at(const struct chain *c, uint32_t index)
 				? (uint32_t *)(uintptr_t)&s->list_count
 				: NULL,
 		.keyed = s->keyed,
+		.rescale = (enum weir_rescale)s->declared.rescale,
 	};
 }
 

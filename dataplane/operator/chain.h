@@ -71,6 +71,10 @@ struct chain_state {
 	void *memory;          /* values and lists */
 	uint32_t *list_count;  /* lists */
 	struct keyed_state *keyed;
+	enum weir_rescale rescale;
+	bool is_counters;
+	uint64_t xor_counters; /* a bit for each that is combined by xor, not by adding */
+	uint64_t own_counters; /* and for each that is no other subtask's */
 };
 
 /* The counters of an operator, without their memory. */

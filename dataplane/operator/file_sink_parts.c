@@ -38,7 +38,7 @@ void part_hidden_path(const struct part_owner *o, const struct part *p,
 		char path[PARTS_PATH_BYTES])
 {
 	int size = snprintf(path, PARTS_PATH_BYTES, "%s/.%s-%u-%s-%" PRIu64 "%s", o->directory,
-			o->uid, o->subtask, p->attempt, p->number, hidden_end);
+			o->uid, p->subtask, p->attempt, p->number, hidden_end);
 
 	CHECK(size > 0);
 	CHECK(size < PARTS_PATH_BYTES);
@@ -51,10 +51,10 @@ void part_final_path(const struct part_owner *o, const struct part *p,
 
 	if (p->checkpoint_id == 0)
 		size = snprintf(path, PARTS_PATH_BYTES, "%s/part-%s-%u-final%s", o->directory,
-				o->uid, o->subtask, final_end);
+				o->uid, p->subtask, final_end);
 	else
 		size = snprintf(path, PARTS_PATH_BYTES, "%s/part-%s-%u-%010" PRId64 "%s",
-				o->directory, o->uid, o->subtask, p->checkpoint_id, final_end);
+				o->directory, o->uid, p->subtask, p->checkpoint_id, final_end);
 	CHECK(size > 0);
 	CHECK(size < PARTS_PATH_BYTES);
 }
@@ -106,7 +106,7 @@ static bool is_hidden_of(const char *name, const struct part_owner *o)
 	int64_t subtask, number;
 
 	at = skip_word(skip_number(at, UINT32_MAX, &subtask), "-");
-	if (at == NULL || (uint32_t)subtask != o->subtask)
+	if (at == NULL || (uint32_t)subtask % o->parallelism != o->subtask)
 		return false;
 	if (strspn(at, "0123456789abcdef") != PARTS_ATTEMPT_BYTES - 1)
 		return false;

@@ -31,7 +31,8 @@ struct part {
 	uint64_t number;       /* of its attempt */
 	uint64_t size_bytes;
 	char attempt[PARTS_ATTEMPT_BYTES];
-	char reserved[7];
+	char reserved[3];
+	uint32_t subtask; /* that wrote it, and whose name it has */
 };
 
 /* Whose parts. */
@@ -39,9 +40,10 @@ struct part_owner {
 	const char *directory; /* shorter than PARTS_DIRECTORY_BYTES */
 	const char *uid;       /* shorter than UID_BYTES_MAX, without a slash */
 	uint32_t subtask;
+	uint32_t parallelism; /* it sees to the parts of subtasks by their number modulo this */
 };
 
-/* Full paths; of a part in progress only attempt and number count. */
+/* Full paths; of a part in progress only subtask, attempt and number count. */
 void part_hidden_path(const struct part_owner *o, const struct part *p,
 		char path[PARTS_PATH_BYTES]);
 void part_final_path(const struct part_owner *o, const struct part *p,
@@ -54,7 +56,8 @@ bool part_name_parse(const char *name, const char *uid, uint32_t *subtask, int64
 int parts_commit(const struct part_owner *o, const struct part *parts, uint32_t count,
 		char text[PARTS_TEXT_BYTES]);
 
-/* Removes what earlier attempts of that uid and subtask left in progress. */
+/* Removes what earlier attempts of that uid left in progress: the parts of the subtasks it sees to,
+ * once those that count are committed. */
 int parts_remove_hidden(const struct part_owner *o, char text[PARTS_TEXT_BYTES]);
 
 /* -EEXIST: committed parts of that uid, of any subtask, are there. */

@@ -101,6 +101,14 @@ enum weir_state_kind {
 	WEIR_STATE_KEYED, /* up to `capacity` entries of key_bytes + value_bytes, by key group */
 };
 
+/* What becomes of a state when it is restored with another parallelism.  Keyed entries go by key
+ * group, whatever is said here. */
+enum weir_rescale {
+	WEIR_RESCALE_DEFAULT, /* the items of lists are dealt out; a value is refused */
+	WEIR_RESCALE_UNION,   /* a list: each subtask gets the items of all */
+	WEIR_RESCALE_KEEP,    /* a value: subtask i gets that of subtask i, others are dropped */
+};
+
 struct weir_state {
 	const char *name;
 	enum weir_state_kind kind;
@@ -112,6 +120,7 @@ struct weir_state {
 	 * hash edge in front sent it by; 0: all.  What is behind them (a window) makes entries
 	 * distinct and moves none to another subtask. */
 	uint32_t group_bytes;
+	uint32_t rescale; /* enum weir_rescale */
 };
 
 /* What an operator needs and makes, under given parameters. */

@@ -59,6 +59,12 @@ struct deployment_remote {
 	uint32_t vertex, subtask_index, peer;
 };
 
+/* An encoded task_state of a vertex that had another parallelism then. */
+struct deployment_state {
+	const uint8_t *bytes;
+	size_t size;
+};
+
 struct deployment {
 	struct job_id job;
 	const char *job_name;
@@ -79,6 +85,8 @@ struct deployment {
 					  * checkpoint_dir/chk-<restored_checkpoint_id> */
 	bool is_leaving; /* the tasks commit what they are restored from, and end */
 	uint32_t vertex_count, edge_count, task_count;
+	uint32_t rescaled_count;
+	const struct deployment_state *rescaled; /* by subtask, those of one vertex together */
 	const struct deployment_vertex *vertices;
 	const struct deployment_edge *edges;
 	const struct deployment_task *tasks; /* those of the region that run here */

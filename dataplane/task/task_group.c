@@ -6,8 +6,6 @@
 #include <stdlib.h>
 
 #include "dataplane/base/check.h"
-#include "dataplane/base/crash_point.h"
-#include "dataplane/checkpoint/restore.h"
 #include "dataplane/checkpoint/state_writer.h"
 #include "dataplane/checkpoint/store.h"
 #include "dataplane/checkpoint/task_state.h"
@@ -16,7 +14,7 @@
 #include "dataplane/task/task_group_internal.h"
 #include "dataplane/task/worker.h"
 
-enum { STATE_ALIGN_BYTES = 4096, PATH_BYTES = 1024 };
+enum { STATE_ALIGN_BYTES = 4096 };
 
 /* ---- plan ---- */
 
@@ -185,6 +183,10 @@ static struct declared_state declared_of(const struct chain_state *s)
 		.memory = s->memory,
 		.list_count = s->list_count,
 		.keyed = s->keyed,
+		.rescale = s->rescale,
+		.is_counters = s->is_counters,
+		.xor_counters = s->xor_counters,
+		.own_counters = s->own_counters,
 	};
 }
 
@@ -324,35 +326,6 @@ static void place_states(struct task *t)
 	}
 }
 
-static int restore_task(struct task_group *g, uint32_t index, char error[TASKMANAGER_ERROR_BYTES])
-{
-	const struct deployment *d = g->config.deployment;
-	const struct deployment_task *from = &d->tasks[index];
-	struct task *t = &g->tasks[index];
-	char directory[PATH_BYTES], text[RESTORE_TEXT_BYTES] = "";
-	struct task_state *state = NULL;
-
-	if (from->state == NULL)
-		return 0;
-	if (d->restored_dir != NULL)
-		snprintf(directory, sizeof(directory), "%s", d->restored_dir);
-	else
-		snprintf(directory, sizeof(directory), "%s/chk-%" PRId64, d->checkpoint_dir,
-				d->restored_checkpoint_id);
-	int status = task_state_decode(&state, from->state, from->state_bytes, text);
-	if (status == 0)
-		status = restore_states(directory, state, t->states, t->state_count, text);
-	crash_point("during-restore");
-	task_state_free(state);
-	if (status != 0)
-		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"restore of %s subtask %u from checkpoint %" PRId64
-				" refused: %.380s",
-				vertex_of(g, t)->uid, t->subtask_index, d->restored_checkpoint_id,
-				text);
-	return status;
-}
-
 static bool file_open(struct file_port *port, const char *path, weir_file *file)
 {
 	return operator_files_open(task_of_files(port)->files, path, file);
@@ -452,7 +425,7 @@ static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 	if (plan->files_bytes > 0)
 		t->files = operator_files_create_at(
 				memory + plan->chain_bytes + plan->writer_bytes, t->files_store);
-	status = restore_task(g, index, error);
+	status = task_group_restore_task(g, index, error);
 	return status != 0 ? status : build_stream(g, t);
 }
 
@@ -472,6 +445,8 @@ int task_group_build(struct task_group *g, void *memory, char error[TASKMANAGER_
 
 	error[0] = '\0';
 	status = task_group_build_channels(g, error);
+	if (status == 0)
+		status = task_group_decode_rescaled(g, error);
 
 	for (uint32_t i = 0; i < g->task_count; i++)
 		at += g->plans[i].chain_bytes + g->plans[i].writer_bytes + g->plans[i].files_bytes;
@@ -492,6 +467,7 @@ int task_group_build(struct task_group *g, void *memory, char error[TASKMANAGER_
 	if (status != 0 && error[0] == '\0')
 		snprintf(error, TASKMANAGER_ERROR_BYTES, "the tasks were not built: %s",
 				strerror(-status));
+	task_group_free_rescaled(g);
 	/* The deployment was borrowed until here. */
 	g->config.deployment = NULL;
 	return status;

@@ -47,6 +47,8 @@ struct task_group {
 	char (*vertex_uids)[UID_BYTES_MAX];
 	uint32_t link_count;
 	struct remote_link **links; /* one for each peer */
+	uint32_t rescaled_count;
+	struct task_state **rescaled; /* while it is built: of vertices of another parallelism */
 	uint32_t task_count;
 	struct task tasks[];
 };
@@ -62,6 +64,11 @@ int task_group_build_channels(struct task_group *g, char error[TASKMANAGER_ERROR
 /* Fills inputs and outputs of one task. */
 int task_group_build_gates(
 		struct task_group *g, struct task *t, char error[TASKMANAGER_ERROR_BYTES]);
+/* Puts the states of the checkpoint into one task; between decode_rescaled and free_rescaled. */
+int task_group_restore_task(
+		struct task_group *g, uint32_t index, char error[TASKMANAGER_ERROR_BYTES]);
+int task_group_decode_rescaled(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);
+void task_group_free_rescaled(struct task_group *g);
 /* After the gates. */
 void task_group_destroy_channels(struct task_group *g);
 

@@ -29,6 +29,7 @@ static struct restore_fit *fit;
 /* A checkpoint as that job takes it. */
 static uint8_t state_bytes[2][2048];
 static struct state_handle handles[3];
+static struct channel_state_handle in_flight;
 static struct metadata_subtask subtasks[2];
 static struct metadata_vertex vertices[2];
 static struct metadata m;
@@ -65,7 +66,8 @@ static void encode(uint32_t subtask)
 	struct task_state t = {.vertex_uid = "counting", .subtask_index = subtask,
 		.parallelism = 2, .group_count = 128,
 		.groups = {subtask * 64, subtask * 64 + 63}, .handle_count = 1,
-		.handles = handles};
+		.handles = handles, .channel_count = in_flight.buf_count > 0,
+		.channels = &in_flight};
 
 	cr_assert_leq(task_state_encoded_bytes(&t), sizeof(state_bytes[subtask]));
 	task_state_encode(&t, state_bytes[subtask]);
@@ -260,4 +262,52 @@ Test(restore_fit, refuses_a_finished_task_behind_a_vertex_that_the_checkpoint_la
 	m.vertices = &vertices[1];
 	m.vertex_count = 1;
 	refuses_only("vertex counting had finished");
+}
+
+/* The job has three subtasks now, the checkpoint is of two. */
+static void rescale(void)
+{
+	spec->vertices[1].parallelism = 3;
+}
+
+Test(restore_fit, takes_keyed_state_to_another_parallelism)
+{
+	char text[RESTORE_FIT_TEXT_BYTES] = "";
+
+	rescale();
+	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "%s", text);
+	compare();
+	cr_assert_eq(fit->refusal_count, 0);
+	cr_assert_eq(row("count")->parallelism_then, 2);
+	cr_assert_eq(row("count")->parallelism_now, 3);
+}
+
+Test(restore_fit, refuses_another_parallelism_when_a_state_is_each_subtasks_own)
+{
+	struct weir_state *s = &spec->vertices[1].operators[0].declared.states[0];
+
+	rescale();
+	s->kind = WEIR_STATE_VALUE;
+	s->key_bytes = 0;
+	handles[0] = handle_of("count", "counts");
+	handles[0].size = 8;
+	handles[0].item_count = 1;
+	write_checkpoint();
+	refuses_only("vertex counting ran with parallelism 2 when checkpoint 7 was taken, the job "
+		     "file says 3: operator count, state counts is a value of each subtask");
+}
+
+Test(restore_fit, refuses_another_parallelism_with_data_in_flight_and_names_the_edge)
+{
+	char text[RESTORE_FIT_TEXT_BYTES] = "";
+
+	in_flight = (struct channel_state_handle){.side = CHANNEL_STATE_INPUT, .file = "channels-1",
+		.offset = 4096, .bytes = 16, .buf_count = 1};
+	write_checkpoint();
+	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "%s", text);
+	rescale();
+	cr_assert_neq(restore_fit_check(spec, &m, text), 0);
+	cr_assert_not_null(strstr(text, "edge make -> counting: checkpoint 7 is unaligned"), "%s",
+			text);
+	refuses_only("edge make -> counting");
 }
