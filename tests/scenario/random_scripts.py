@@ -3,6 +3,10 @@
 buffer is given back, data is delivered once and in the order of its channel, and when all
 channels have ended none is blocked and nothing is pending.
 
+Where each channel has its barriers once and in order, of every checkpoint that is reported what
+was delivered before it was taken and what is in flight in it are together exactly what was sent
+before its barrier, channel by channel.
+
 usage: random_scripts.py WEIR-SCENARIO [COUNT [FIRST-SEED]]
 A seed that fails is printed with its script.
 """
@@ -16,10 +20,12 @@ import sys
 def settings(rng):
     """Lines, and what the script must know of them."""
     gates = [rng.randint(1, 3) for _ in range(rng.choice([0, 1, 1, 1, 2]))]
-    s = {"channels": sum(gates), "outputs": rng.randint(0, 2), "unaligned": False, "timeout": 0}
+    s = {"channels": sum(gates), "outputs": rng.randint(0, 2), "unaligned": False, "timeout": 0,
+         "exact": True}
     lines = ["task"] + [f"channels {n}" for n in gates]
     if rng.random() < 0.2:
         lines.append("mode at-least-once")
+        s["exact"] = False
     else:
         s["unaligned"] = rng.random() < 0.85
         lines.append(f"unaligned {'on' if s['unaligned'] else 'off'}")
@@ -27,6 +33,7 @@ def settings(rng):
         s["timeout"] = rng.choice([5, 20])
         lines.append(f"timeout {s['timeout']}")
     if gates and rng.random() < 0.3:
+        s["exact"] = False  # what waits in a local link is kept by its producer
         lines.append("links " + " ".join(rng.choice(["local", "remote"])
                                          for _ in range(s["channels"])))
     if s["outputs"]:
@@ -47,6 +54,10 @@ class Script:
         self.sent = {c: [] for c in self.open}
         self.newest = 1
         self.is_held = False
+        self.is_orderly = self.rng.random() < 0.6
+        self.last = dict.fromkeys(self.open, 0)
+        self.cuts = {}  # of a checkpoint: labels of each channel before its barrier
+        self.asked = set()
 
     def id(self):
         if self.rng.random() < 0.35:
@@ -56,6 +67,18 @@ class Script:
     def some(self, channels):
         channels = sorted(channels)
         return " ".join(map(str, self.rng.sample(channels, self.rng.randint(1, len(channels)))))
+
+    def barrier(self, checkpoint):
+        """Its id and channels."""
+        channels = {int(c) for c in self.some(self.open).split()}
+        if self.is_orderly:
+            checkpoint = max(checkpoint, min(self.last[c] for c in channels) + 1)
+            channels = {c for c in channels if self.last[c] < checkpoint}
+            self.newest = max(self.newest, checkpoint)
+        for c in channels:
+            self.last[c] = checkpoint
+            self.cuts.setdefault(checkpoint, {})[c] = len(self.sent[c])
+        return f"{checkpoint} " + " ".join(map(str, sorted(channels)))
 
     def label(self):
         self.labels += 1
@@ -73,7 +96,7 @@ class Script:
             verbs = ["b"] * 4 + ["s"] + (["u"] * 4 if self.s["unaligned"] else [])
             verb = rng.choice(verbs)
             forced = " forced" if verb == "b" and rng.random() < 0.15 else ""
-            return f"{verb} {self.id()} {self.some(self.open)}{forced}"
+            return f"{verb} {self.barrier(self.id())}{forced}"
         if kind < 0.6 and self.open:
             return f"X {self.id()} {self.some(self.open)}"
         if kind < 0.62 and self.open:
@@ -88,7 +111,8 @@ class Script:
             self.is_held = not self.is_held
             return "hold" if self.is_held else "go"
         if kind < 0.88:
-            return f"trigger {self.id()}" + rng.choice(["", "", " savepoint"])
+            self.asked.add(self.newest)
+            return f"trigger {self.newest}" + rng.choice(["", "", " savepoint"])
         if kind < 0.92:
             return rng.choice(["complete", "cancel"]) + f" {self.id()}"
         if kind < 0.97 and self.s["outputs"]:
@@ -112,6 +136,28 @@ def is_delivered(script, trace):
     return all([x for x in seen if x in labels] == labels for labels in script.sent.values())
 
 
+def is_exact(script, trace):
+    if not (script.s["exact"] and script.is_orderly):
+        return True
+    delivered, taken, in_flight = [], {}, {}
+    for what, rest in re.findall(r"^ *\d+ +(delivered|trig|in flight|acked) (.*)", trace, re.M):
+        if what == "delivered":
+            delivered.append(rest)
+        elif what == "trig":
+            taken[int(rest)] = set(delivered)
+        elif what == "in flight":
+            checkpoint, channel, label = re.fullmatch(r"(\d+), (\w+ \d+): (\S+)", rest).groups()
+            in_flight.setdefault(int(checkpoint), {}).setdefault(channel, []).append(label)
+        elif int(rest) not in script.asked:
+            for c, labels in script.sent.items():
+                sent = labels[:script.cuts.get(int(rest), {}).get(c)]
+                kept = in_flight.get(int(rest), {}).get(f"channel {c}", [])
+                if [x for x in labels if x in taken[int(rest)]] + kept != sent:
+                    print(f"checkpoint {rest}, channel {c}: not {sent}")
+                    return False
+    return True
+
+
 def judge(runner, seed):
     script = Script(seed)
     text = script.write()
@@ -119,7 +165,7 @@ def judge(runner, seed):
                          timeout=20, check=False)
     # What the script leaves unasserted is no matter here; nor is a task that an error failed.
     is_good = run.returncode == 0 or (run.returncode == 1 and "expected no more" in run.stdout)
-    if is_good and is_delivered(script, run.stdout):
+    if is_good and is_delivered(script, run.stdout) and is_exact(script, run.stdout):
         return True
     print(f"seed {seed}: exit status {run.returncode}\n{text}{run.stdout[-1500:]}{run.stderr}")
     return False
