@@ -18,7 +18,6 @@ struct input_persister {
 	struct input_persister_config config;
 	int64_t checkpoint_id; /* started last; 0: none */
 	bool is_active;        /* some channel may still have something to hand over */
-	uint64_t bytes;        /* handed over for it */
 	uint32_t channel_count;
 	struct kept_channel channels[];
 };
@@ -76,7 +75,6 @@ static void hand_over(struct input_persister *p, struct kept_channel *k, uint32_
 		struct buf *b = input_gate_inflight_at(
 				gate_of(p, k), k->at.channel, i, &offset);
 
-		p->bytes += b->size_bytes - offset;
 		channel_state_writer_add_input_data(
 				p->config.writer, p->checkpoint_id, k->at, &b, 1, offset);
 	}
@@ -128,7 +126,6 @@ static void hand_over_partial(struct input_persister *p, struct kept_channel *k)
 		return;
 	channel_state_writer_add_input_partial(
 			p->config.writer, p->checkpoint_id, k->at, at, bytes);
-	p->bytes += bytes;
 }
 
 static void start_channel(struct input_persister *p, struct kept_channel *k)
@@ -151,7 +148,6 @@ void input_persister_start(struct input_persister *p, int64_t checkpoint_id)
 		return;
 	p->checkpoint_id = checkpoint_id;
 	p->is_active = true;
-	p->bytes = 0;
 	for (uint32_t i = 0; i < p->channel_count; i++)
 		start_channel(p, &p->channels[i]);
 	(void)input_persister_take(p);
@@ -180,9 +176,4 @@ bool input_persister_is_waiting(const struct input_persister *p, int64_t checkpo
 			return true;
 	}
 	return false;
-}
-
-uint64_t input_persister_bytes(const struct input_persister *p, int64_t checkpoint_id)
-{
-	return p->checkpoint_id == checkpoint_id ? p->bytes : 0;
 }

@@ -49,6 +49,3 @@ uint32_t input_persister_take(struct input_persister *p);
 
 /* False once all buffers of the checkpoint are handed over. */
 bool input_persister_is_waiting(const struct input_persister *p, int64_t checkpoint_id);
-
-/* Bytes handed over for that checkpoint; 0 when it is not the one started last. */
-uint64_t input_persister_bytes(const struct input_persister *p, int64_t checkpoint_id);

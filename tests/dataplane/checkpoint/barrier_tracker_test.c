@@ -1,6 +1,7 @@
 #include "tests/support/barrier_run.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 /* ---- 16.7: counting ---- */
 
@@ -27,7 +28,7 @@ static const struct barrier_row COUNTING[] = {
 		{"one channel left, known", "b5@0 b5@1 e@0", "e@1", "", 5, 5},
 };
 
-Test(barrier_handler, at_least_once_counts_side_by_side_and_blocks_nothing)
+Test(barrier_tracker, at_least_once_counts_side_by_side_and_blocks_nothing)
 {
 	for (size_t i = 0; i < sizeof(COUNTING) / sizeof(COUNTING[0]); i++) {
 		const struct barrier_row *row = &COUNTING[i];
@@ -38,8 +39,22 @@ Test(barrier_handler, at_least_once_counts_side_by_side_and_blocks_nothing)
 	}
 }
 
+Test(barrier_tracker, many_channels_are_counted_one_by_one)
+{
+	char fact[16];
+	struct barrier_run r;
+
+	barrier_run_open_counting(&r, 130, true);
+	for (int i = 0; i < 129; i++) {
+		snprintf(fact, sizeof(fact), "b1@%d", i);
+		cr_assert_str_eq(barrier_run_tell(&r, fact), "");
+	}
+	cr_assert_str_eq(barrier_run_tell(&r, "b1@129"), "trigger1");
+	barrier_run_close(&r);
+}
+
 /* BT-6 with the feature off. */
-Test(barrier_handler, without_finished_tasks_an_end_aborts_all_that_is_counted)
+Test(barrier_tracker, without_finished_tasks_an_end_aborts_all_that_is_counted)
 {
 	struct barrier_run r;
 

@@ -94,6 +94,8 @@ Test(channel_state_persister, an_older_stop_ends_nothing)
 	channel_state_persister_stop(&p, 1, 3);
 	expect_take(5, 0, 5);
 	cr_assert(channel_state_persister_is_waiting(&p, 2));
+	cr_assert_eq(p.state, PERSISTER_BARRIER_PENDING);
+	cr_assert_eq(p.last_seen, 2);
 }
 
 /* PS-4. */
