@@ -301,31 +301,31 @@ Test(channel_state_writer, gives_all_buffers_back_whichever_request_fails)
 
 Test(channel_state_writer, leaves_a_hanging_disk_a_share_of_each_channel_and_copies_the_rest)
 {
-	w.disk.is_hung = true;
+	struct channel_state_chunk c;
+
 	channel_world_start_all(&w, 5);
-	fault_store_settle(&w.disk);
-	w.disk.is_hung = false;
+	for (uint32_t i = 0; i < 2; i++) { /* then the file is open and has room */
+		add_input(0, 5, 0, 4096, 100);
+		channel_world_step(&w, 5);
+	}
+	cr_assert_eq(channel_world_used(&w), 0);
+	w.disk.is_hung = true;
 	for (uint32_t i = 0; i < 8; i++)
 		add_input(0, 5, 0, 4096, (uint8_t)i);
-	add_output(5, 1, 4096, 50);
-	add_output(5, 1, 4096, 51);
-	add_output(5, 1, 4096, 52);
-	channel_world_step(&w, 1); /* asks for the file */
-	channel_world_step(&w, 1);
-	fault_store_settle(&w.disk);
-	w.disk.is_hung = true;
-	channel_world_step(&w, 3);
-	channel_world_step(&w, 110);
-	cr_assert_leq(channel_world_used(&w), 4 + 2);
+	for (uint32_t i = 0; i < 3; i++)
+		add_output(5, 1, 4096, 50);
+	channel_world_step(&w, 50);
+	cr_assert_eq(w.disk.held_count, 4 + 2, "with the disk");
+	cr_assert_eq(channel_world_used(&w), 11, "nothing is copied while it is waited for");
+	channel_world_step(&w, 60);
+	cr_assert_eq(channel_world_used(&w), 4 + 2);
 	cr_assert(!channel_state_writer_is_done(w.writers[0], 5));
 	fault_store_settle(&w.disk);
-	w.disk.is_hung = false;
 	channel_world_finish_all(&w, 5);
 	const struct channel_state_result *r = result(0, 5);
-	cr_assert_eq(r->buf_count, 11);
-	struct channel_state_chunk c;
+	cr_assert_eq(r->buf_count, 13);
 	for (uint32_t i = 0; i < 8; i++)
-		cr_assert_eq(chunk_of(&r->handles[0], i, &c)[0], i);
+		cr_assert_eq(chunk_of(&r->handles[0], i + 2, &c)[0], i);
 }
 
 Test(channel_state_writer, fails_the_checkpoint_when_a_hanging_disk_leaves_no_room_to_copy)
