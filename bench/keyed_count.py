@@ -72,10 +72,13 @@ class Checkpoints:
         self.phases.append([time.time() * 1000, None])
 
     def off(self):
-        """None is triggered any more; the switch would abort one that is under way."""
-        while self.job.ask("/checkpoints")["counts"]["in_progress"] > 0:
+        """None is triggered any more.  The switch aborts one that is under way: the phase ends
+        before one that begins between the last look and the switch."""
+        while True:
+            self.phases[-1][1] = time.time() * 1000
+            if self.job.ask("/checkpoints")["counts"]["in_progress"] == 0:
+                break
             time.sleep(0.005)
-        self.phases[-1][1] = time.time() * 1000
         self.job.ask("/checkpoints?periodic=off", "PATCH")
 
     def account(self):
