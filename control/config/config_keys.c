@@ -242,6 +242,8 @@ static const struct config_key keys[] = {
 		HELP("auto: when the host has enough of them")},
 	{SIZE("weir.memory", NULL), BOUNDS(1 << 20, INT64_C(1) << 44), FOR(TASKMANAGER | CLI),
 		HELP("memory given to EAL; not set: what pools and state need")},
+	{BOOLEAN("weir.network.control-lane", "true"), FOR(SERVERS),
+		HELP("barriers travel beside the data; false: behind it, as over a plain ring")},
 	{CHOICE("weir.idle", "backoff", "backoff|spin"), FOR(TASKMANAGER),
 		HELP("what an idle worker does")},
 	{TEXT("weir.eal.args", ""), FOR(TASKMANAGER), LIST(' '), FORM(eal_args),

@@ -101,6 +101,7 @@ static const char *const task_keys[] = {
 		"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file",
 		"parallelism.default",
 		"pipeline.max-parallelism",
+		"weir.network.control-lane",
 };
 
 enum { TASK_KEYS_COUNT = sizeof(task_keys) / sizeof(task_keys[0]) };

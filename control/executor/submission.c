@@ -176,6 +176,7 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 			.key_group_count = s->spec->key_groups_count,
 			.channel_credit_count = u32_of(c, NETWORK "max-buffers-per-channel"),
 			.channel_queue_count = 2 * u32_of(c, NETWORK "buffers-per-channel"),
+			.has_plain_channels = !config_bool(c, "weir.network.control-lane"),
 			.buffer_timeout_ns = is_timed ? (uint64_t)config_duration_ns(c,
 								"execution.buffer-timeout."
 								"interval")

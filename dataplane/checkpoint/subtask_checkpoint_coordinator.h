@@ -12,6 +12,20 @@
  *          the task but what an operator does in its hook.
  * Life     create, { prepare, checkpoint_state, finish_input, abort_on_barrier, notify_*, step,
  *          release }*, close, step until is_idle, destroy.
+ *
+ * How the rules are met where futures and threads are missing:
+ *
+ *   14.1        "when all barriers are received: finish input" - stream_task says so when the
+ *               handler has them all and the persister has handed over what they overtook; "when
+ *               that fails: abort" - abort_on_barrier ends an older checkpoint whose input is not
+ *               known yet, for the same cause (BH-7).
+ *   14.2.3, 5   output data is handed over while the barrier is broadcast; the output is finished
+ *               when the barrier waits in no queue any more (SP-13 to SP-15).
+ *   14.2.4      one timer, a deadline that stream_task runs (deadline_ns, on_time).
+ *   SC-1, SC-5  a part is reported, failed or closed once, in step; what comes again is late.
+ *   SC-6        a task restored as finished has a chain that does nothing (task/finished_task.h).
+ *   14.5        an abort that comes before its checkpoint leaves nothing to clean up later, so the
+ *               result of the writer is dropped at once.
  */
 
 #include "dataplane/base/limits.h"

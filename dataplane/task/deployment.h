@@ -71,6 +71,7 @@ struct deployment {
 	uint32_t key_group_count;        /* a power of two */
 	uint32_t channel_credit_count;   /* buffers a receiver grants, taskmanager.network... */
 	uint32_t channel_queue_count;    /* buffers in the sender's output queue */
+	bool has_plain_channels;         /* control is taken in line (weir.network.control-lane) */
 	uint64_t buffer_timeout_ns;      /* execution.buffer-timeout */
 	bool checkpointing; /* an interval is configured, or checkpoints can be asked for */
 	bool is_at_least_once; /* execution.checkpointing.mode: barriers are counted, not aligned */

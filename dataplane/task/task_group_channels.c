@@ -20,6 +20,7 @@ static struct channel_config channel_config_of(
 	struct channel_config config = {
 		.queue_count = d->channel_queue_count,
 		.credit_count = d->channel_credit_count,
+		.is_plain = d->has_plain_channels,
 	};
 
 	if (e->record_bytes == 0 && needed > config.queue_count)

@@ -56,7 +56,8 @@ def test(w):
     expect_same_lines(w.lines("out"), calm, "output of timed-out checkpoints")
 
     run = w.run(job, {"sink.path": w.path("more"), "source.rate": 25_000}, state="counted",
-                config={"execution.checkpointing.mode": "AT_LEAST_ONCE"},
+                config={"execution.checkpointing.mode": "AT_LEAST_ONCE",
+                        "weir.network.control-lane": "false"},
                 options=("--taskmanagers", "2"))
     w.wait_for_checkpoint(3, state="counted")
     end(run.taskmanagers()[0])
