@@ -161,14 +161,21 @@ static int check_channels(const struct job_spec *spec, const struct metadata *m,
 	for (uint32_t i = 0; i < t->channel_count; i++) {
 		const struct job_edge *e = find_edge(spec, t->vertex_uid, &t->channels[i]);
 
-		if (e == NULL || (!is_rescaled(spec, m, e->from) && !is_rescaled(spec, m, e->to)))
+		if (e == NULL)
+			return refuse(text, "vertex %s: checkpoint %" PRId64 " is unaligned and "
+					    "has data in flight on an edge that the job does not "
+					    "have",
+					t->vertex_uid, m->checkpoint_id);
+		if (!is_rescaled(spec, m, e->from) && !is_rescaled(spec, m, e->to))
+			continue;
+		if (e->partition == JOB_HASH || e->partition == JOB_REBALANCE)
 			continue;
 		return refuse(text, "edge %s -> %s: checkpoint %" PRId64 " is unaligned and has "
-				    "data in flight on it, and an end of it has another "
-				    "parallelism now; restore with the same, or from an "
-				    "aligned checkpoint or a savepoint",
+				    "data in flight on it, which has no way on a %s edge one "
+				    "of whose ends has another parallelism now; restore with "
+				    "the same, or from an aligned checkpoint or a savepoint",
 				spec->vertices[e->from].uid, spec->vertices[e->to].uid,
-				m->checkpoint_id);
+				m->checkpoint_id, job_partition_name(e->partition));
 	}
 	return 0;
 }

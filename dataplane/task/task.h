@@ -55,6 +55,7 @@ struct task {
 	uint32_t share; /* of the channel-state files, when the job has them */
 	struct channel_state_writer *channel_state; /* NULL: the job has none */
 	struct buf_pool *recovered; /* of buffers that were in flight, or NULL */
+	struct buf_pool *rerouted;  /* the same of edges with another parallelism than then */
 };
 
 /* 12.3: what stands in the way of this trigger, or NULL. */

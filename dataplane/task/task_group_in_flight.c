@@ -190,6 +190,8 @@ void task_group_destroy_in_flight(struct task_group *g)
 		store_destroy(g->shares[i].store);
 	for (uint32_t i = 0; i < g->task_count; i++)
 		buf_pool_destroy(g->tasks[i].recovered);
+	for (uint32_t i = 0; i < g->task_count; i++)
+		buf_pool_destroy(g->tasks[i].rerouted);
 	free(g->shares);
 	free(g->vertex_uids);
 }

@@ -35,5 +35,10 @@ int task_group_build_in_flight(
  * consumer had, then what its producer had; after all gates are there. */
 int task_group_restore_in_flight(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);
 
+/* The part of it that concerns edges with another parallelism at an end than then. */
+int task_group_reroute_in_flight(
+		struct task_group *g, const char *directory, char error[TASKMANAGER_ERROR_BYTES]);
+bool task_group_is_rerouted(const struct task_group *g, uint32_t edge);
+
 /* After all gates are gone. */
 void task_group_destroy_in_flight(struct task_group *g);

@@ -1,8 +1,8 @@
 /*
- * The same parallelism as in the checkpoint: a channel gets back what was in flight on it, first
- * what its consumer had taken, then what its producer still had.  One record may begin in the one
- * and end in the other (RE-25).  Both are handed to the consumer; when that runs elsewhere, the
- * producer's waits in its output queue, as it did.
+ * Edges with the same parallelism as in the checkpoint: a channel gets back what was in flight on
+ * it, first what its consumer had taken, then what its producer still had.  One record may begin in
+ * the one and end in the other (RE-25).  Both are handed to the consumer; when that runs elsewhere,
+ * the producer's waits in its output queue, as it did.
  */
 
 #include <errno.h>
@@ -103,6 +103,8 @@ static int place(struct recovery *r, uint32_t from, const struct channel_state_h
 		return refuse(r, "vertex %s had %s %u, and has it no more (the checkpoint is "
 				"unaligned: its graph must stay the same)",
 				uid_of(r, t->vertex), is_output ? "output" : "input", h->gate);
+	if (task_group_is_rerouted(g, edge))
+		return 0;
 	const struct edge_channels *e = &g->edges[edge];
 	*f = (struct found){.gate = gate_of(g, edge), .edge = edge, .from = from, .handle = h};
 	count = is_output ? e->consumer_count : e->producer_count;
@@ -363,6 +365,8 @@ int task_group_restore_in_flight(struct task_group *g, char error[TASKMANAGER_ER
 	if (r.states == NULL)
 		return -ENOMEM;
 	int rc = recover(&r);
+	if (rc == 0 && g->rescaled_count > 0)
+		rc = task_group_reroute_in_flight(g, r.directory, error);
 	for (uint32_t i = 0; i < d->task_count; i++)
 		task_state_free(r.states[i]);
 	free(r.states);

@@ -297,7 +297,7 @@ Test(restore_fit, refuses_another_parallelism_when_a_state_is_each_subtasks_own)
 		     "file says 3: operator count, state counts is a value of each subtask");
 }
 
-Test(restore_fit, refuses_another_parallelism_with_data_in_flight_and_names_the_edge)
+Test(restore_fit, refuses_data_in_flight_that_finds_no_way_and_names_the_edge)
 {
 	char text[RESTORE_FIT_TEXT_BYTES] = "";
 
@@ -306,6 +306,8 @@ Test(restore_fit, refuses_another_parallelism_with_data_in_flight_and_names_the_
 	write_checkpoint();
 	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "%s", text);
 	rescale();
+	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "a hash edge has: %s", text);
+	spec->edges[0].partition = JOB_BROADCAST;
 	cr_assert_neq(restore_fit_check(spec, &m, text), 0);
 	cr_assert_not_null(strstr(text, "edge make -> counting: checkpoint 7 is unaligned"), "%s",
 			text);
