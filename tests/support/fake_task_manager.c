@@ -169,6 +169,7 @@ static void on_submit(struct fake_task_manager *f, const Weir__SubmitTasks *m)
 	f->record.restored_id = m->restored_checkpoint_id;
 	f->record.task_count += (uint32_t)m->n_tasks;
 	f->record.was_leaving = m->leaving;
+	f->record.rescaled_count = (uint32_t)m->n_rescaled_states;
 	f->has_ended = false;
 	f->record.final_id = 0;
 	for (size_t i = 0; i < m->n_tasks; i++)
