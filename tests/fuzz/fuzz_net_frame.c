@@ -29,8 +29,8 @@ static void open_world(struct world *w)
 	CHECK(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 700 512", &a) == 0);
 	CHECK(net_path_init(&config.path, &a, &a, NULL) == 0);
 	CHECK(buf_pool_from_heap(&w->pool, 2048, 8) == 0);
-	CHECK(ring_channel_create(&w->out, &(struct channel_config){4, 4}) == 0);
-	CHECK(ring_channel_create(&w->in, &(struct channel_config){4, 4}) == 0);
+	CHECK(ring_channel_create(&w->out, &(struct channel_config){4, 4, false}) == 0);
+	CHECK(ring_channel_create(&w->in, &(struct channel_config){4, 4, false}) == 0);
 	config.pool = w->pool;
 	CHECK(net_link_create(&w->link, &config) == 0);
 }
