@@ -14,6 +14,7 @@ void output_queue_add(struct output_queue *q, struct buf *b)
 {
 	CHECK(output_queue_count(q) < CHANNEL_BUFFERS_MAX);
 	b->sequence = q->next_sequence;
+	b->announcement = q->announcement;
 	q->bufs[q->next_sequence & BUFS_MASK] = b;
 	q->next_sequence++;
 }
@@ -163,7 +164,7 @@ static uint64_t push_limit(struct output_queue *q)
 static uint32_t push_bufs(struct output_queue *q)
 {
 	uint64_t limit = push_limit(q);
-	uint32_t moved = 0, last_left = q->announcement - output_queue_event_count(q);
+	uint32_t moved = 0;
 
 	while (q->pushed_count < limit) {
 		uint32_t from = (uint32_t)q->pushed_count & BUFS_MASK;
@@ -171,8 +172,6 @@ static uint32_t push_bufs(struct output_queue *q)
 
 		if (run > CHANNEL_BUFFERS_MAX - from)
 			run = CHANNEL_BUFFERS_MAX - from;
-		for (uint32_t i = 0; i < run; i++)
-			q->bufs[from + i]->announcement = last_left;
 		ring_channel_push(q->channel, &q->bufs[from], (uint32_t)run);
 		q->pushed_count += run;
 		moved += (uint32_t)run;

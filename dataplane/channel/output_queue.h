@@ -11,9 +11,9 @@
  * Life     init, { add, announce, push }*, clear.
  *
  * Never pushes a buffer numbered at the boundary of an event, or above, before that event is on the
- * control lane.  A buffer names the last event that left before it, not the last one made before
- * it: one that a barrier overtook must not be met before that barrier, or a receiver that another
- * channel has started would persist it a second time (tests/model/barrier.pml, NAMED_WHEN_MADE).
+ * control lane.  A buffer names the last event made before it.  On a ring that
+ * is enough, where control is read after data; what a barrier overtook is renamed for a wire
+ * (net_outlet.c, order; tests/model/barrier.pml, NAMED_WHEN_MADE says why).
  *
  * How the rules of 17.3 are met.  An unaligned barrier leaves at once (SP-12); what it overtakes is
  * what is still here then, and stays the sender's to persist.  A timeoutable barrier waits here
@@ -65,7 +65,7 @@ static inline struct buf *output_queue_at(const struct output_queue *q, uint32_t
 	return q->bufs[(q->pushed_count + index) & (CHANNEL_BUFFERS_MAX - 1)];
 }
 
-/* Takes over a finished buffer; gives it its number. */
+/* Takes over a finished buffer; gives it its number and the last announcement's. */
 void output_queue_add(struct output_queue *q, struct buf *b);
 
 /* True when an event of that kind can be announced now. */

@@ -36,7 +36,7 @@ struct buf {
 	uint32_t capacity_bytes;
 	uint32_t size_bytes;
 	uint32_t first_record; /* offset of the first record that starts here, or BUF_NO_RECORD */
-	uint32_t announcement; /* number of the last event that left before it; 0: none */
+	uint32_t announcement; /* number of the last event announced before it; 0: none */
 	uint64_t sequence;     /* within its channel: 0, 1, 2 ... */
 	int64_t watermark;     /* holds behind its last record */
 	_Atomic uint32_t refs;

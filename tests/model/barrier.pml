@@ -58,7 +58,7 @@ typedef Channel {
 	byte made;         /* events */
 	byte left;         /* events that have left */
 	Event sent[EVENTS];
-	byte named[BUFFERS];    /* the last event that had left before a buffer left */
+	byte named[BUFFERS];    /* the event that a buffer names; 0: none */
 	byte kept[CHECKPOINTS]; /* bits: persisted by the sender */
 	bool has_cut[CHECKPOINTS];
 	byte cut[CHECKPOINTS];
@@ -100,15 +100,28 @@ chan control[2] = [EVENTS] of { byte };       /* number of the event */
 	(c[i].left < c[i].made && c[i].sent[c[i].left].kind == BARRIER && \
 	 c[i].sent[c[i].left].alignment == TIMEOUTABLE && c[i].pushed < c[i].sent[c[i].left].cut)
 
-/* NAMED_WHEN_MADE is what does not do: a buffer that an unaligned barrier overtook does not name it,
- * so on a wire it may come first, and a receiver started by its other channel persists it too. */
+/* A buffer names the newest event behind whose boundary it lies, of those that left before it.
+ * NAMED_WHEN_MADE is what does not do on a wire: a buffer that an unaligned barrier overtook does not
+ * name it, so it may come first, and a receiver started by its other channel persists it too. */
 #ifdef NAMED_WHEN_MADE
 #define NAME_MADE(i) c[i].named[c[i].next] = c[i].made
 #define NAME_LEFT(i)
 #else
 #define NAME_MADE(i)
-#define NAME_LEFT(i) c[i].named[c[i].pushed] = c[i].left
+#define NAME_LEFT(i) name_left(i)
 #endif
+
+/* The boundary of an event that has had its turn is 0 here: it is in, whoever names it. */
+inline name_left(i) {
+	c[i].named[c[i].pushed] = c[i].left;
+	do
+	:: c[i].named[c[i].pushed] > 0 &&
+			c[i].sent[c[i].named[c[i].pushed] - 1].boundary > c[i].pushed ->
+		c[i].named[c[i].pushed]--
+	:: else -> break
+	od;
+	skip
+}
 
 inline make_event(i, what, how, number) {
 	c[i].sent[c[i].made].kind = what;
