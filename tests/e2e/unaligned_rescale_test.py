@@ -52,9 +52,10 @@ def test(w):
     for subtasks in COUNTS:
         run = w.run(job_with(w, subtasks), sets, config=UNALIGNED, state="unaligned",
                     options=options)
-        path = stand_still(w)
+        stand_still(w)
         run.interrupt()
         run.summary(status=INTERRUPTED)
+        path = w.checkpoints("unaligned")[w.newest_checkpoint("unaligned")]
         options = ("--restore", path)
     os.unlink(gate)
     summary = w.run(job_with(w, (2, 2, 3)), sets, state="aligned", options=options).summary()

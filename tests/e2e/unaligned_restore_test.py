@@ -87,9 +87,10 @@ def test(w):
         newest = w.newest_checkpoint("unaligned")
         end(pid)
         w.wait_for_checkpoint(newest + 2, state="unaligned")
-    path = stand_still(w)
+    stand_still(w)
     run.interrupt()
     run.summary(status=INTERRUPTED)
+    path = w.checkpoints("unaligned")[w.newest_checkpoint("unaligned")]
 
     # Aligned again: what was in flight is taken first, and checkpoints go on behind it.
     os.unlink(gate)
