@@ -161,8 +161,11 @@ void loop_destroy(struct loop *l)
 		return;
 	if (l->wake != NULL)
 		event_free(l->wake);
-	if (l->base != NULL)
+	/* What a connection put off when it was closed still holds its memory. */
+	if (l->base != NULL) {
+		(void)event_base_loop(l->base, EVLOOP_NONBLOCK);
 		event_base_free(l->base);
+	}
 	if (l->wake_fd >= 0)
 		close(l->wake_fd);
 	for (struct post *p = l->first, *next; p != NULL; p = next) {
