@@ -59,17 +59,6 @@ int message_frame_bytes(const uint8_t head[MESSAGE_HEAD_BYTES], size_t *frame_by
 
 /* ---- memory of a decoded message is bounded, and given back at once ---- */
 
-static void *piece_alloc(void *context, size_t size)
-{
-	return arena_take(context, size);
-}
-
-static void piece_free(void *context, void *pointer)
-{
-	(void)context;
-	(void)pointer;
-}
-
 /* In front of the envelope, in the arena itself. */
 struct held {
 	_Alignas(ARENA_ALIGN) struct arena arena;
@@ -220,7 +209,7 @@ static bool is_sound(const Weir__Envelope *e)
 
 static Weir__Envelope *decode(struct arena *a, const uint8_t *body, size_t bytes)
 {
-	ProtobufCAllocator pieces = {piece_alloc, piece_free, a};
+	ProtobufCAllocator pieces = {arena_alloc, arena_keep, a};
 	struct held *held = arena_take(a, sizeof(*held));
 	Weir__Envelope *e = held == NULL ? NULL : weir__envelope__unpack(&pieces, bytes, body);
 

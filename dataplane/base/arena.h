@@ -31,3 +31,8 @@ struct arena {
 void arena_open(struct arena *a, size_t first_bytes, size_t bound_bytes);
 void *arena_take(struct arena *a, size_t bytes);
 void arena_close(struct arena *a);
+
+/* The same in the shape in which decoders such as protobuf-c want it: `arena` is the arena, and a
+ * piece goes with it. */
+void *arena_alloc(void *arena, size_t bytes);
+void arena_keep(void *arena, void *piece);

@@ -417,17 +417,6 @@ static int take_channels(struct decoded *d, enum channel_state_side side, char *
 	return 0;
 }
 
-static void *piece_alloc(void *context, size_t size)
-{
-	return arena_take(context, size);
-}
-
-static void piece_free(void *context, void *pointer)
-{
-	(void)context;
-	(void)pointer;
-}
-
 static int out_of_memory(char *text)
 {
 	snprintf(text, TASK_STATE_TEXT_BYTES, "task state: out of memory");
@@ -455,7 +444,7 @@ static int take_all_channels(struct decoded *d, struct arena *a, char *text)
 static int decode(struct decoded **out, struct arena *a, const uint8_t *bytes, size_t size,
 		char *text)
 {
-	ProtobufCAllocator pieces = {piece_alloc, piece_free, a};
+	ProtobufCAllocator pieces = {arena_alloc, arena_keep, a};
 	Weir__TaskState *message = weir__task_state__unpack(&pieces, size, bytes);
 	struct decoded *d;
 	size_t count = 0;
