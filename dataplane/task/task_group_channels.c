@@ -300,8 +300,8 @@ int task_group_build_gates(
 					"edge %s -> %s: its gates were not made: %s (records must "
 					"fit "
 					"the buffers, taskmanager.memory.segment-size)",
-					g->config.deployment->vertices[e->from].uid,
-					g->config.deployment->vertices[e->to].uid,
+					task_group_uid(g, e->from),
+					task_group_uid(g, e->to),
 					strerror(-status));
 			return status;
 		}

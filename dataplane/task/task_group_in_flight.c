@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -182,6 +183,31 @@ int task_group_build_in_flight(
 		t->channel_state = channel_state_executor_add(share->executor, &s);
 	}
 	return 0;
+}
+
+int in_flight_refuse(char error[TASKMANAGER_ERROR_BYTES], const char *format, ...)
+{
+	char text[TASKMANAGER_ERROR_BYTES - 64];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(error, TASKMANAGER_ERROR_BYTES, "restore of data in flight refused: %s", text);
+	return -EINVAL;
+}
+
+int in_flight_refuse_edge(const struct task_group *g, uint32_t edge,
+		char error[TASKMANAGER_ERROR_BYTES], const char *format, ...)
+{
+	char text[TASKMANAGER_ERROR_BYTES / 2];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return in_flight_refuse(error, "edge %s -> %s: %s", task_group_uid(g, g->edges[edge].from),
+			task_group_uid(g, g->edges[edge].to), text);
 }
 
 void task_group_destroy_in_flight(struct task_group *g)

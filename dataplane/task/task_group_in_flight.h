@@ -40,5 +40,12 @@ int task_group_reroute_in_flight(
 		struct task_group *g, const char *directory, char error[TASKMANAGER_ERROR_BYTES]);
 bool task_group_is_rerouted(const struct task_group *g, uint32_t edge);
 
+/* Writes the one line of why; returns -EINVAL. */
+__attribute__((format(printf, 2, 3))) int in_flight_refuse(
+		char error[TASKMANAGER_ERROR_BYTES], const char *format, ...);
+/* The same, the edge named first. */
+__attribute__((format(printf, 4, 5))) int in_flight_refuse_edge(const struct task_group *g,
+		uint32_t edge, char error[TASKMANAGER_ERROR_BYTES], const char *format, ...);
+
 /* After all gates are gone. */
 void task_group_destroy_in_flight(struct task_group *g);

@@ -58,6 +58,11 @@ static inline struct task *task_of_files(struct file_port *port)
 	return (struct task *)((char *)port - offsetof(struct task, file_port));
 }
 
+static inline const char *task_group_uid(const struct task_group *g, uint32_t vertex)
+{
+	return g->config.deployment->vertices[vertex].uid;
+}
+
 /* Checks the edges and counts the buffers their channels may hold. */
 int task_group_plan_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);
 int task_group_build_channels(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);

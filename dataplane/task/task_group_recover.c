@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,25 +38,7 @@ struct recovery {
 	char *error;
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(
-		struct recovery *r, const char *format, ...)
-{
-	char text[TASKMANAGER_ERROR_BYTES - 64];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	snprintf(r->error, TASKMANAGER_ERROR_BYTES, "restore of data in flight refused: %s", text);
-	return -EINVAL;
-}
-
 /* ---- where it belongs ------------------------------------------------------------------------ */
-
-static const char *uid_of(const struct recovery *r, uint32_t vertex)
-{
-	return r->group->config.deployment->vertices[vertex].uid;
-}
 
 /* The nth edge at that end of a vertex, or edge_count. */
 static uint32_t find_edge(const struct task_group *g, uint32_t vertex, bool is_output, uint32_t nth)
@@ -100,9 +81,11 @@ static int place(struct recovery *r, uint32_t from, const struct channel_state_h
 	uint32_t count, consumer = t->subtask_index;
 
 	if (edge == g->edge_count)
-		return refuse(r, "vertex %s had %s %u, and has it no more (the checkpoint is "
+		return in_flight_refuse(r->error,
+				"vertex %s had %s %u, and has it no more (the checkpoint is "
 				"unaligned: its graph must stay the same)",
-				uid_of(r, t->vertex), is_output ? "output" : "input", h->gate);
+				task_group_uid(g, t->vertex), is_output ? "output" : "input",
+				h->gate);
 	if (task_group_is_rerouted(g, edge))
 		return 0;
 	const struct edge_channels *e = &g->edges[edge];
@@ -117,10 +100,10 @@ static int place(struct recovery *r, uint32_t from, const struct channel_state_h
 		f->channel = h->channel;
 	}
 	if (h->channel >= count)
-		return refuse(r, "edge %s -> %s: channel %u of subtask %u is there no more (the "
+		return in_flight_refuse_edge(g, edge, r->error,
+				"channel %u of subtask %u is there no more (the "
 				"checkpoint is unaligned: its graph must stay the same)",
-				uid_of(r, e->from), uid_of(r, e->to), h->channel,
-				t->subtask_index);
+				h->channel, t->subtask_index);
 	f->task = find_task(g, e->to, consumer);
 	if (f->task == g->task_count) {
 		CHECK(is_output);
@@ -158,7 +141,7 @@ static int find_all(struct recovery *r)
 		if (t->state == NULL)
 			continue;
 		if (task_state_decode(&r->states[i], t->state, t->state_bytes, text) != 0)
-			return refuse(r, "%s", text);
+			return in_flight_refuse(r->error, "%s", text);
 		count += r->states[i]->channel_count;
 	}
 	r->found = calloc(count + 1, sizeof(r->found[0]));
@@ -186,14 +169,14 @@ static int open_found(struct recovery *r, const struct found *f,
 	const struct task_group *g = r->group;
 	struct channel_state_owner owner = {
 		.checkpoint_id = g->config.deployment->restored_checkpoint_id,
-		.vertex_uid = uid_of(r, g->tasks[f->from].vertex),
+		.vertex_uid = task_group_uid(g, g->tasks[f->from].vertex),
 		.subtask_index = g->tasks[f->from].subtask_index,
 	};
 	char text[CHANNEL_STATE_READER_TEXT_BYTES];
 	int rc = channel_state_open(reader, r->directory, f->handle, &owner, text);
 
 	if (rc != 0) {
-		refuse(r, "%.400s", text);
+		in_flight_refuse(r->error, "%.400s", text);
 		return rc;
 	}
 	uint32_t record = g->tails[g->edges[f->edge].from].out_record_bytes;
@@ -203,10 +186,9 @@ static int open_found(struct recovery *r, const struct found *f,
 		if (size % record == 0)
 			continue;
 		channel_state_close(*reader);
-		return refuse(r, "edge %s -> %s: %u bytes are no records of %u bytes, as %s "
-				"declares them now", uid_of(r, g->edges[f->edge].from),
-				uid_of(r, g->edges[f->edge].to), size, record,
-				uid_of(r, g->edges[f->edge].from));
+		return in_flight_refuse_edge(g, f->edge, r->error,
+				"%u bytes are no records of %u bytes, as %s declares them now",
+				size, record, task_group_uid(g, g->edges[f->edge].from));
 	}
 	return 0;
 }
@@ -231,7 +213,7 @@ static int make_pool(struct recovery *r, const struct found *found, uint32_t cou
 		channel_state_close(reader);
 	}
 	if (bytes > INT32_MAX)
-		return refuse(r, "a buffer of %u bytes", bytes);
+		return in_flight_refuse(r->error, "a buffer of %u bytes", bytes);
 	/* Whole blocks, so that the next checkpoint can write them as they lie. */
 	bytes = (bytes + STORE_ALIGN_BYTES - 1) / STORE_ALIGN_BYTES * STORE_ALIGN_BYTES;
 	return buf_pool_from_heap(&r->group->tasks[found->task].recovered, bytes, bufs);
@@ -261,7 +243,7 @@ static int read_found(struct recovery *r, const struct found *f, struct buf **bu
 		b->watermark = c->watermark;
 		rc = channel_state_read_chunk(reader, i, b->data, text);
 		if (rc != 0)
-			refuse(r, "%.400s", text);
+			in_flight_refuse(r->error, "%.400s", text);
 	}
 	channel_state_close(reader);
 	return rc;
@@ -270,22 +252,21 @@ static int read_found(struct recovery *r, const struct found *f, struct buf **bu
 static int hand_over(struct recovery *r, const struct found *f, struct buf *const *bufs,
 		uint32_t count)
 {
-	const struct edge_channels *e = &r->group->edges[f->edge];
 	struct task *t = &r->group->tasks[f->task];
 
 	if (!f->is_producers)
 		return input_gate_restore(t->inputs[f->gate], f->channel, bufs, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (bufs[i]->size_bytes > r->group->config.pool->capacity_bytes)
-			return refuse(r, "edge %s -> %s: a buffer of %u bytes does not fit "
-					"taskmanager.memory.segment-size", uid_of(r, e->from),
-					uid_of(r, e->to), bufs[i]->size_bytes);
+			return in_flight_refuse_edge(r->group, f->edge, r->error,
+					"a buffer of %u bytes does not fit "
+					"taskmanager.memory.segment-size", bufs[i]->size_bytes);
 	}
 	int rc = output_gate_restore(t->outputs[f->gate], f->channel, bufs, count);
 	if (rc == -ENOSPC)
-		refuse(r, "edge %s -> %s: %u buffers waited on one channel; raise "
-				"taskmanager.network.memory.buffers-per-channel",
-				uid_of(r, e->from), uid_of(r, e->to), count);
+		in_flight_refuse_edge(r->group, f->edge, r->error,
+				"%u buffers waited on one channel; raise "
+				"taskmanager.network.memory.buffers-per-channel", count);
 	return rc;
 }
 

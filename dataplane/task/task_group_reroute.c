@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,27 +43,9 @@ struct rerouting {
 	char *error;
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(
-		struct rerouting *r, const char *format, ...)
-{
-	char text[TASKMANAGER_ERROR_BYTES - 64];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	snprintf(r->error, TASKMANAGER_ERROR_BYTES, "restore of data in flight refused: %s", text);
-	return -EINVAL;
-}
-
 static const struct edge_channels *edge_of(const struct rerouting *r)
 {
 	return &r->group->edges[r->edge];
-}
-
-static const char *uid_of(const struct task_group *g, uint32_t vertex)
-{
-	return g->config.deployment->vertices[vertex].uid;
 }
 
 /* ---- which edges --------------------------------------------------------------------------- */
@@ -76,7 +57,7 @@ static const struct task_state *find_state(
 	for (uint32_t i = 0; i < g->rescaled_count; i++) {
 		const struct task_state *t = g->rescaled[i];
 
-		if (strcmp(t->vertex_uid, uid_of(g, vertex)) == 0 &&
+		if (strcmp(t->vertex_uid, task_group_uid(g, vertex)) == 0 &&
 				(subtask == UINT32_MAX || t->subtask_index == subtask))
 			return t;
 	}
@@ -159,10 +140,9 @@ static int route_buf(struct rerouting *r, const struct buf *b)
 		record_reader_advance(r->reader, batch.count);
 	}
 	if (rc == -EPROTO)
-		return refuse(r, "edge %s -> %s: a buffer does not hold the records that %s makes",
-				uid_of(r->group, edge_of(r)->from),
-				uid_of(r->group, edge_of(r)->to),
-				uid_of(r->group, edge_of(r)->from));
+		return in_flight_refuse_edge(r->group, r->edge, r->error,
+				"a buffer does not hold the records that %s makes",
+				task_group_uid(r->group, edge_of(r)->from));
 	return rc;
 }
 
@@ -180,7 +160,7 @@ static int route_chunk(struct rerouting *r, const struct channel_state_reader *f
 	int rc = b.data == NULL ? -ENOMEM : channel_state_read_chunk(from, index, b.data, text);
 
 	if (rc != 0 && rc != -ENOMEM)
-		refuse(r, "%.400s", text);
+		in_flight_refuse(r->error, "%.400s", text);
 	if (rc == 0)
 		rc = route_buf(r, &b);
 	free(b.data);
@@ -207,7 +187,7 @@ static int route_side(struct rerouting *r, const struct task_state *t,
 			continue;
 		int rc = channel_state_open(&reader, r->directory, h, &owner, text);
 		if (rc != 0) {
-			refuse(r, "%.400s", text);
+			in_flight_refuse(r->error, "%.400s", text);
 			return rc;
 		}
 		for (uint32_t k = 0; rc == 0 && k < channel_state_chunk_count(reader); k++)
@@ -235,8 +215,8 @@ static int route_stream(struct rerouting *r, uint32_t producer, uint32_t consume
 				place_of(r->group, r->edge, true), consumer);
 	(void)record_reader_partial(r->reader, &left);
 	if (rc == 0 && left > 0) /* RE-23 */
-		rc = refuse(r, "edge %s -> %s: the last record of channel %u to %u is not whole",
-				uid_of(r->group, e->from), uid_of(r->group, e->to), producer,
+		rc = in_flight_refuse_edge(r->group, r->edge, r->error,
+				"the last record of channel %u to %u is not whole", producer,
 				consumer);
 	record_reader_destroy(r->reader);
 	return rc;

@@ -12,11 +12,6 @@
 
 enum { PATH_BYTES = 1024 };
 
-static const char *uid_of(const struct task_group *g, const struct task *t)
-{
-	return g->config.deployment->vertices[t->vertex].uid;
-}
-
 static int restore_own(struct task *t, const struct deployment_task *from, const char *directory,
 		char text[RESTORE_TEXT_BYTES])
 {
@@ -39,7 +34,7 @@ static int restore_shared(struct task_group *g, struct task *t, const char *dire
 	int status = olds == NULL ? -ENOMEM : 0;
 
 	for (uint32_t i = 0; status == 0 && i < g->rescaled_count; i++) {
-		if (strcmp(g->rescaled[i]->vertex_uid, uid_of(g, t)) == 0)
+		if (strcmp(g->rescaled[i]->vertex_uid, task_group_uid(g, t->vertex)) == 0)
 			olds[share.old_count++] = g->rescaled[i];
 	}
 	share.olds = olds;
@@ -71,8 +66,8 @@ int task_group_restore_task(
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"restore of %s subtask %u from checkpoint %" PRId64
 				" refused: %.380s",
-				uid_of(g, t), t->subtask_index, d->restored_checkpoint_id,
-				text);
+				task_group_uid(g, t->vertex), t->subtask_index,
+				d->restored_checkpoint_id, text);
 	return status;
 }
 
