@@ -4,13 +4,12 @@
 #include "control/cli/exit_codes.h"
 #include "control/cli/inspect_print.h"
 #include "control/cli/inspect_report.h"
+#include "control/cli/word_options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
-
-enum { OPTION_JSON = 0x2000, OPTION_HELP };
 
 static const char help[] =
 		"weir inspect PATH [options]: read a checkpoint and verify every byte of it\n"
@@ -53,22 +52,11 @@ static int inspect(const char *path, bool json)
 
 int inspect_command(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
-		{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
-	bool json = cli_wants_json(argc, argv);
-	int option;
+	bool json;
+	int code = word_options_read(argc, argv, "inspect", help, &json);
 
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == OPTION_JSON)
-			continue;
-		if (option == OPTION_HELP || option == 'h') {
-			fputs(help, stdout);
-			return WEIR_EXIT_DONE;
-		} else {
-			return cli_usage(json, "inspect", "unknown option");
-		}
-	}
+	if (code >= 0)
+		return code;
 	if (argc - optind != 1)
 		return cli_usage(json, "inspect", "expected one PATH");
 	return inspect(argv[optind], json);

@@ -2,6 +2,7 @@
 
 #include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
+#include "control/cli/word_options.h"
 #include "control/metadata/checkpoint_verify.h"
 #include "control/metadata/metadata.h"
 #include "dataplane/checkpoint/task_state.h"
@@ -11,8 +12,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
-
-enum { OPTION_JSON = 0x2000, OPTION_HELP };
 
 static const char help[] =
 		"Usage: weir verify PATH... [OPTION]...\n"
@@ -121,22 +120,11 @@ static int verify_all(char **paths, int path_count, bool is_json)
 
 int verify_command(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
-		{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
-	bool is_json = cli_wants_json(argc, argv);
-	int option;
+	bool is_json;
+	int code = word_options_read(argc, argv, "verify", help, &is_json);
 
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == OPTION_JSON)
-			continue;
-		if (option == OPTION_HELP || option == 'h') {
-			fputs(help, stdout);
-			return WEIR_EXIT_DONE;
-		} else {
-			return cli_usage(is_json, "verify", "unknown option");
-		}
-	}
+	if (code >= 0)
+		return code;
 	if (optind >= argc)
 		return cli_usage(is_json, "verify", "expected at least one PATH");
 	return verify_all(argv + optind, argc - optind, is_json);
