@@ -112,3 +112,21 @@ void rest_query(const struct rest_call *call, const char *key, char value[REST_P
 	value[0] = 0;
 	(void)http_query_value(call->request->query, key, value, REST_PART_BYTES);
 }
+
+void rest_answer_operation(struct rest_call *call, const struct checkpoint_answer *a,
+		const char *cause_key, json_t *result)
+{
+	json_t *operation;
+
+	if (!a->is_done)
+		operation = json_null();
+	else if (a->is_success)
+		operation = json_incref(result);
+	else
+		operation = json_pack("{s:o}", cause_key, rest_failure(a->text));
+	json_decref(result);
+	rest_answer(call, 200,
+			json_pack("{s:{s:s}, s:o}", "status", "id",
+					a->is_done ? "COMPLETED" : "IN_PROGRESS", "operation",
+					operation));
+}

@@ -37,6 +37,11 @@ void rest_refuse(struct rest_call *call, int status, const char *format, ...)
 json_t *rest_text(const char *text);
 /* What failed, as Flink's clients expect it: class, stack-trace, serialized-throwable. */
 json_t *rest_failure(const char *text);
+
+/* Answers with how far an asynchronous operation is: nothing yet, `result` (owned here then; NULL
+ * if it did not succeed), or why it failed, under the key that its path has for that. */
+void rest_answer_operation(struct rest_call *call, const struct checkpoint_answer *a,
+		const char *cause_key, json_t *result);
 /* The body as an object, empty if there is none; NULL after a refusal. */
 json_t *rest_body(struct rest_call *call);
 

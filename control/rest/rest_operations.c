@@ -50,23 +50,16 @@ void rest_post_checkpoint(struct rest_call *call)
 void rest_get_request(struct rest_call *call)
 {
 	struct checkpoint_answer a;
-	json_t *operation;
 
 	if (!job_master_checkpoint_answer(call->job, call->request_id, &a) || a.is_savepoint) {
 		rest_refuse(call, 404, "There is no such request to job %s",
 				job_master_name(call->job));
 		return;
 	}
-	if (!a.is_done)
-		operation = json_null();
-	else if (a.is_success)
-		operation = json_pack("{s:I}", "checkpointId", (json_int_t)a.checkpoint_id);
-	else
-		operation = json_pack("{s:o}", "failureCause", rest_failure(a.text));
-	rest_answer(call, 200,
-			json_pack("{s:{s:s}, s:o}", "status", "id",
-					a.is_done ? "COMPLETED" : "IN_PROGRESS", "operation",
-					operation));
+	rest_answer_operation(call, &a, "failureCause",
+			a.is_success ? json_pack("{s:I}", "checkpointId",
+						       (json_int_t)a.checkpoint_id)
+				     : NULL);
 }
 
 void rest_patch_checkpoints(struct rest_call *call)

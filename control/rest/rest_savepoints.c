@@ -89,21 +89,13 @@ static bool find_answer(struct rest_call *call, struct checkpoint_answer *a)
 void rest_get_savepoint(struct rest_call *call)
 {
 	struct checkpoint_answer a = {0};
-	json_t *operation;
 
 	if (!find_answer(call, &a)) {
 		rest_refuse(call, 404, "There is no savepoint operation of that triggerId for the "
 				       "job");
 		return;
 	}
-	if (!a.is_done)
-		operation = json_null();
-	else if (a.is_success)
-		operation = json_pack("{s:o}", "location", rest_text(a.location));
-	else
-		operation = json_pack("{s:o}", "failure-cause", rest_failure(a.text));
-	rest_answer(call, 200,
-			json_pack("{s:{s:s}, s:o}", "status", "id",
-					a.is_done ? "COMPLETED" : "IN_PROGRESS", "operation",
-					operation));
+	rest_answer_operation(call, &a, "failure-cause",
+			a.is_success ? json_pack("{s:o}", "location", rest_text(a.location))
+				     : NULL);
 }
