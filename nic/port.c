@@ -288,11 +288,6 @@ uint16_t port_tx_descriptors(const struct port *p)
 	return p->tx_descriptors;
 }
 
-struct rte_mempool *port_rx_pool(const struct port *p)
-{
-	return p->rx_pool;
-}
-
 void port_mac(const struct port *p, uint8_t mac[6])
 {
 	struct rte_ether_addr address = {{0}};

@@ -36,7 +36,6 @@ uint16_t port_id(const struct port *p);
 uint32_t port_frame_bytes_max(const struct port *p);
 uint16_t port_rx_descriptors(const struct port *p);
 void port_mac(const struct port *p, uint8_t mac[6]);
-struct rte_mempool *port_rx_pool(const struct port *p);
 bool port_can_udp_checksum(const struct port *p);
 /* Whether a frame may be in several pieces, and those come back from the device in time. */
 bool port_can_refer(const struct port *p);

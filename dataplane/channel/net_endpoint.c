@@ -95,11 +95,6 @@ void net_endpoint_detach(struct net_endpoint *e, struct net_link *l)
 	CHECK(!"a link is detached where it was attached");
 }
 
-uint32_t net_endpoint_link_count(const struct net_endpoint *e)
-{
-	return e->link_count;
-}
-
 const struct net_endpoint_counters *net_endpoint_counters(const struct net_endpoint *e)
 {
 	return &e->counters;

@@ -36,7 +36,6 @@ int net_endpoint_create(struct net_endpoint **out, struct transport *transport,
 /* -ENOSPC. */
 int net_endpoint_attach(struct net_endpoint *e, struct net_link *l);
 void net_endpoint_detach(struct net_endpoint *e, struct net_link *l);
-uint32_t net_endpoint_link_count(const struct net_endpoint *e);
 
 /* Receives, pumps every link, sends; in bounded bursts.  Returns how much was done. */
 uint32_t net_endpoint_turn(struct net_endpoint *e, uint64_t now_ns);

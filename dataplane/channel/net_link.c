@@ -83,12 +83,6 @@ static void on_lost(struct net_sent_listener *listener, const struct net_sent_re
 
 /* ---- life ---- */
 
-uint64_t net_link_memory_bytes(uint32_t out_count, uint32_t in_count)
-{
-	return sizeof(struct net_link) + (uint64_t)out_count * sizeof(struct net_outlet) +
-			(uint64_t)in_count * sizeof(struct net_inlet);
-}
-
 static bool is_sane(const struct net_link_config *config, uint32_t payload_max)
 {
 	return config->out_count <= NET_LINK_CHANNELS_MAX &&

@@ -65,9 +65,6 @@ enum net_lane { NET_LANE_CONTROL, NET_LANE_DATA };
  * -ENOMEM. */
 int net_link_create(struct net_link **out, const struct net_link_config *config);
 
-/* Bytes one takes, without buffers. */
-uint64_t net_link_memory_bytes(uint32_t out_count, uint32_t in_count);
-
 uint64_t net_link_token(const struct net_link *l);
 
 /* A decoded frame with the link's token, of `size` bytes on the wire. */
