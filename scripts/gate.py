@@ -241,22 +241,26 @@ def step_unit(gate):
         unit_tests(gate, "unit", "gcc")
 
 
-def scenario_tests(gate, step, name, env=None):
-    """The rules against scenario scripts; one check a script."""
-    runner = os.path.join(build_dir(name), "tests", "scenario", "weir-scenario")
-    if not os.path.exists(runner):
-        gate.fail(step, "weir-scenario was not built")
-        return
-    _, output = run([runner, "tests/scenarios"], env)
+def count_lines(gate, step, what, output):
+    """A runner that prints a line for each check, ok or FAIL, and at last their sum."""
     lines = output.splitlines()
     passed = [line for line in lines if line.startswith("ok ")]
     for line in lines:
         if line.startswith("FAIL "):
             gate.fail(f"{step}/{line[5:].strip()}")
     if passed:
-        gate.ok(step, f"{len(passed)} scripts", len(passed))
+        gate.ok(step, f"{len(passed)} {what}", len(passed))
     if not re.fullmatch(r"\d+ passed, \d+ failed", lines[-1] if lines else ""):
         gate.fail(step, "the last line is not the sum", output)
+
+
+def scenario_tests(gate, step, name, env=None):
+    """The rules against scenario scripts; one check a script."""
+    runner = os.path.join(build_dir(name), "tests", "scenario", "weir-scenario")
+    if not os.path.exists(runner):
+        gate.fail(step, "weir-scenario was not built")
+        return
+    count_lines(gate, step, "scripts", run([runner, "tests/scenarios"], env)[1])
 
 
 def step_scenarios(gate):
@@ -269,16 +273,7 @@ def step_model(gate):
     if shutil.which("spin") is None:
         gate.skip("model", "spin is not installed")
         return
-    _, output = run(["tests/model/run"])
-    lines = output.splitlines()
-    passed = [line for line in lines if line.startswith("ok ")]
-    for line in lines:
-        if line.startswith("FAIL "):
-            gate.fail(f"model/{line[5:].strip()}")
-    if passed:
-        gate.ok("model", f"{len(passed)} checks", len(passed))
-    if not re.fullmatch(r"\d+ passed, \d+ failed", lines[-1] if lines else ""):
-        gate.fail("model", "the last line is not the sum", output)
+    count_lines(gate, "model", "checks", run(["tests/model/run"])[1])
 
 
 def e2e_tests(gate, step, name, env=None, factor=1):

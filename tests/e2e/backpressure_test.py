@@ -2,12 +2,12 @@
 
 import json
 import os
-import shutil
 import time
 import urllib.request
 
 from captures import flows_capture
-from harness import ROOT, Skip, expect, expect_equal, expect_same_lines
+from faults import compile_shared
+from harness import expect, expect_equal, expect_same_lines
 from processes import free_port, rss_bytes
 
 SECONDS = float(os.environ.get("WEIR_STALL_SECONDS", "5"))  # 30 by hand
@@ -43,13 +43,7 @@ def frames_of(port):
 
 
 def test(w):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise Skip("no C compiler here")
-    status, _, err = w.command([compiler, "-shared", "-fPIC", "-O2", "-I", ROOT, "-o",
-                                "stalling.so", os.path.join(os.path.dirname(__file__),
-                                                            "stalling.c")])
-    expect_equal(status, 0, f"the compiler's exit status\n{err}")
+    compile_shared(w, "stalling.c", "stalling.so")
     flows_capture(w.path("in.pcap"), 600_000, 600)
     job = w.write("job.yaml", JOB)
     w.run(job, {"sink.path": w.path("calm")}, state="calm").summary()

@@ -4,9 +4,10 @@ import os
 import time
 
 from captures import flows_capture
+from faults import compile_shared
 from harness import expect, expect_same_lines
 from processes import end
-from unaligned_restore_test import JOB, compile_plugin, in_flight_bytes
+from unaligned_restore_test import JOB, in_flight_bytes
 
 TIMED = {"execution.checkpointing.unaligned.enabled": "true",
          "execution.checkpointing.aligned-checkpoint-timeout": "30 ms",
@@ -41,7 +42,7 @@ def stop_and_go(w, run, gate, state):
 
 
 def test(w):
-    compile_plugin(w)
+    compile_shared(w, "stalling.c", "stalling.so")
     for i in range(2):
         flows_capture(w.path(f"in-{i}.pcap"), 60_000, 600)
     job, gate = w.write("job.yaml", JOB), w.path("gate")

@@ -4,8 +4,9 @@ import os
 import re
 
 from captures import flows_capture
+from faults import compile_shared
 from harness import INTERRUPTED, expect, expect_same_lines
-from unaligned_restore_test import UNALIGNED, compile_plugin, stand_still
+from unaligned_restore_test import UNALIGNED, stand_still
 
 # Records wait on both edges: packets of any size on the first, flows by their key on the second.
 JOB = """\
@@ -42,7 +43,7 @@ def job_with(w, subtasks):
 
 
 def test(w):
-    compile_plugin(w)
+    compile_shared(w, "stalling.c", "stalling.so")
     for i in range(2):
         flows_capture(w.path(f"in-{i}.pcap"), 150_000, 600)
     sets = {"sink.path": w.path("out")}

@@ -2,11 +2,11 @@
 
 import json
 import os
-import shutil
 import time
 
 from captures import flows_capture
-from harness import DONE, INTERRUPTED, ROOT, Skip, expect, expect_equal, expect_same_lines
+from faults import compile_shared
+from harness import DONE, INTERRUPTED, expect, expect_equal, expect_same_lines
 from processes import end
 
 JOB = """\
@@ -33,16 +33,6 @@ UNALIGNED = {"execution.checkpointing.unaligned.enabled": "true",
              "execution.checkpointing.timeout": "10 min"}
 
 
-def compile_plugin(w):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise Skip("no C compiler here")
-    source = os.path.join(os.path.dirname(__file__), "stalling.c")
-    status, _, err = w.command([compiler, "-shared", "-fPIC", "-O2", "-I", ROOT, "-o",
-                                "stalling.so", source])
-    expect_equal(status, 0, f"the compiler's exit status\n{err}")
-
-
 def in_flight_bytes(w, path):
     """What `weir inspect` finds in flight, every buffer read and its checksum right."""
     status, out, _ = w.weir("inspect", "--json", path)
@@ -62,7 +52,7 @@ def stand_still(w):
 
 
 def test(w):
-    compile_plugin(w)
+    compile_shared(w, "stalling.c", "stalling.so")
     for i in range(2):
         flows_capture(w.path(f"in-{i}.pcap"), 60_000, 600)
     job = w.write("job.yaml", JOB)

@@ -2,6 +2,15 @@
 
 #include <criterion/criterion.h>
 
+const struct edge_config EDGE_JOIN = {
+		.producers = 2,
+		.consumers = 1,
+		.capacity_bytes = 64,
+		.channel = {.queue_count = 8, .credit_count = 8},
+		.record_bytes = 16,
+		.flush_ns = OUTPUT_GATE_FLUSH_NEVER,
+};
+
 static enum partitioner_kind kind_of(const struct edge_config *config)
 {
 	if (config->kind == PARTITIONER_FORWARD && config->consumers > 1)
@@ -25,7 +34,7 @@ static void open_outputs(struct edge *e)
 				.record_bytes = config->record_bytes,
 				.record_bytes_max = config->record_bytes_max,
 				.flush_ns = config->flush_ns,
-			.is_aligned_only = config->is_aligned_only,
+				.is_aligned_only = config->is_aligned_only,
 		};
 
 		cr_assert_eq(output_gate_create(&e->out[from], &gate), 0);
@@ -89,6 +98,17 @@ bool edge_send(struct edge *e, uint32_t from, uint64_t key, uint64_t value)
 	struct weir_batch batch = {(const uint8_t *)record, 1, 16, 16};
 
 	return output_gate_collect(e->out[from], &batch) == 1;
+}
+
+void edge_send_run(struct edge *e, uint32_t from, uint64_t value, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert(edge_send(e, from, 0, value + i));
+}
+
+void edge_announce(struct edge *e, uint32_t from, struct event event)
+{
+	cr_assert_eq(output_gate_broadcast(e->out[from], &event), 0);
 }
 
 void edge_push(struct edge *e, uint32_t from)

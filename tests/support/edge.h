@@ -32,6 +32,9 @@ struct edge {
 
 enum { EDGE_KEY_GROUPS = 32 };
 
+/* 16-byte records, four to a buffer, two producers and one consumer; nothing is flushed by time. */
+extern const struct edge_config EDGE_JOIN;
+
 void edge_open(struct edge *e, const struct edge_config *config);
 
 /* Every buffer must have come back. */
@@ -39,6 +42,12 @@ void edge_close(struct edge *e);
 
 /* One 16-byte record: true when it was taken. */
 bool edge_send(struct edge *e, uint32_t from, uint64_t key, uint64_t value);
+
+/* `count` of them with values from `value` on: all must be taken. */
+void edge_send_run(struct edge *e, uint32_t from, uint64_t value, uint32_t count);
+
+/* Puts an event in line: there must be room. */
+void edge_announce(struct edge *e, uint32_t from, struct event event);
 
 /* Flushes and pushes what may leave. */
 void edge_push(struct edge *e, uint32_t from);

@@ -123,15 +123,20 @@ void run_to(int64_t id)
 	WAIT_UNTIL(record()->confirmed_id >= id);
 }
 
-uint32_t count_checkpoints(void)
+uint32_t count_metadata(const char *below)
 {
 	char pattern[128];
 	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "%s/checkpoints/*/chk-*/_metadata", directory);
+	snprintf(pattern, sizeof(pattern), "%s/%s/_metadata", directory, below);
 	uint32_t count = glob(pattern, 0, NULL, &found) == 0 ? (uint32_t)found.gl_pathc : 0;
 	globfree(&found);
 	return count;
+}
+
+uint32_t count_checkpoints(void)
+{
+	return count_metadata("checkpoints/*/chk-*");
 }
 
 void newest_metadata(char path[256])

@@ -48,6 +48,8 @@ void submit(const char *text, const char *restore);
 bool is_in(enum job_status status);
 /* A running job whose newest checkpoint is at least `id`. */
 void run_to(int64_t id);
+/* In the directories of that pattern, below `directory`. */
+uint32_t count_metadata(const char *below);
 uint32_t count_checkpoints(void);
 void newest_metadata(char path[256]);
 /* The last byte is gone. */

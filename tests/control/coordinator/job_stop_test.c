@@ -3,7 +3,6 @@
 #include "control/net/loop.h"
 #include "tests/support/job_world.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,13 +19,7 @@ TestSuite(job_stop, .init = init, .fini = job_world_fini);
 
 static uint32_t count_savepoints(void)
 {
-	char pattern[128];
-	glob_t found;
-
-	snprintf(pattern, sizeof(pattern), "%s/savepoint-*/_metadata", directory);
-	uint32_t count = glob(pattern, 0, NULL, &found) == 0 ? (uint32_t)found.gl_pathc : 0;
-	globfree(&found);
-	return count;
+	return count_metadata("savepoint-*");
 }
 
 static struct checkpoint_answer answer(void)

@@ -4,27 +4,7 @@
 
 #include <criterion/criterion.h>
 
-/* Barriers ahead of the line (IC-3, IC-9), seen through the gate: 16-byte records, four to a
- * buffer, two producers and one consumer. */
-static const struct edge_config JOIN = {
-		.producers = 2,
-		.consumers = 1,
-		.capacity_bytes = 64,
-		.channel = {.queue_count = 8, .credit_count = 8},
-		.record_bytes = 16,
-		.flush_ns = OUTPUT_GATE_FLUSH_NEVER,
-};
-
-static void send_run(struct edge *e, uint32_t from, uint64_t value, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		cr_assert(edge_send(e, from, 0, value + i));
-}
-
-static void announce(struct edge *e, uint32_t from, struct event event)
-{
-	cr_assert_eq(output_gate_broadcast(e->out[from], &event), 0);
-}
+/* Barriers ahead of the line (IC-3, IC-9), seen through the gate. */
 
 static struct event early_barrier(int64_t id, enum alignment alignment)
 {
@@ -41,11 +21,11 @@ Test(input_channel, an_unaligned_barrier_is_heard_at_once_and_passed_silently_at
 	struct input_early early;
 	struct edge e;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 5);
-	announce(&e, 0, early_barrier(1, ALIGNMENT_UNALIGNED));
-	send_run(&e, 0, 5, 2);
-	announce(&e, 0, edge_barrier(2));
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 5);
+	edge_announce(&e, 0, early_barrier(1, ALIGNMENT_UNALIGNED));
+	edge_send_run(&e, 0, 5, 2);
+	edge_announce(&e, 0, edge_barrier(2));
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
 	cr_assert(input_gate_next_early(e.in[0], &early));
@@ -63,9 +43,9 @@ Test(input_channel, a_timeoutable_barrier_is_announced_once_and_keeps_its_turn)
 	struct input_early early;
 	struct edge e;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 5);
-	announce(&e, 0, early_barrier(1, ALIGNMENT_ALIGNED));
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 5);
+	edge_announce(&e, 0, early_barrier(1, ALIGNMENT_ALIGNED));
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
 	cr_assert(input_gate_next_early(e.in[0], &early));
@@ -82,10 +62,10 @@ Test(input_channel, a_converted_barrier_blocks_its_channel_behind_itself)
 	struct input_item item;
 	struct edge e;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 5);
-	announce(&e, 0, early_barrier(1, ALIGNMENT_ALIGNED));
-	send_run(&e, 0, 5, 2);
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 5);
+	edge_announce(&e, 0, early_barrier(1, ALIGNMENT_ALIGNED));
+	edge_send_run(&e, 0, 5, 2);
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
 	cr_assert(input_gate_next_early(e.in[0], &early));
@@ -112,9 +92,9 @@ Test(input_channel, several_early_barriers_come_from_the_lowest_channel_up)
 	struct input_early early;
 	struct edge e;
 
-	edge_open(&e, &JOIN);
-	announce(&e, 1, early_barrier(1, ALIGNMENT_UNALIGNED));
-	announce(&e, 0, early_barrier(1, ALIGNMENT_UNALIGNED));
+	edge_open(&e, &EDGE_JOIN);
+	edge_announce(&e, 1, early_barrier(1, ALIGNMENT_UNALIGNED));
+	edge_announce(&e, 0, early_barrier(1, ALIGNMENT_UNALIGNED));
 	edge_push(&e, 1);
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
@@ -128,7 +108,7 @@ Test(input_channel, several_early_barriers_come_from_the_lowest_channel_up)
 /* PS-5. */
 Test(input_channel, a_plain_ring_hears_of_a_barrier_when_it_is_due_and_knows_nothing_behind_it)
 {
-	struct edge_config config = JOIN;
+	struct edge_config config = EDGE_JOIN;
 	const struct event *barrier;
 	struct input_early early;
 	uint32_t channel;
@@ -136,9 +116,9 @@ Test(input_channel, a_plain_ring_hears_of_a_barrier_when_it_is_due_and_knows_not
 
 	config.channel.is_plain = true;
 	edge_open(&e, &config);
-	send_run(&e, 0, 0, 4);
-	announce(&e, 0, early_barrier(1, ALIGNMENT_UNALIGNED));
-	send_run(&e, 0, 4, 4);
+	edge_send_run(&e, 0, 0, 4);
+	edge_announce(&e, 0, early_barrier(1, ALIGNMENT_UNALIGNED));
+	edge_send_run(&e, 0, 4, 4);
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
 	cr_assert_not(input_gate_next_arrival(e.in[0], &channel, &barrier));

@@ -5,27 +5,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-/* 16-byte records, four to a buffer, two producers and one consumer. */
-static const struct edge_config JOIN = {
-		.producers = 2,
-		.consumers = 1,
-		.capacity_bytes = 64,
-		.channel = {.queue_count = 8, .credit_count = 8},
-		.record_bytes = 16,
-		.flush_ns = OUTPUT_GATE_FLUSH_NEVER,
-};
-
-static void send_run(struct edge *e, uint32_t from, uint64_t value, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		cr_assert(edge_send(e, from, 0, value + i));
-}
-
-static void announce(struct edge *e, uint32_t from, struct event event)
-{
-	cr_assert_eq(output_gate_broadcast(e->out[from], &event), 0);
-}
-
 static void expect_nothing(struct edge *e)
 {
 	struct input_item item;
@@ -48,10 +27,10 @@ Test(input_gate, an_event_comes_behind_all_records_before_its_cut_and_before_all
 {
 	struct edge e;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 5);
-	announce(&e, 0, edge_barrier(1));
-	send_run(&e, 0, 5, 3);
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 5);
+	edge_announce(&e, 0, edge_barrier(1));
+	edge_send_run(&e, 0, 5, 3);
 	edge_push(&e, 0);
 	edge_expect_values(&e, 0, 0, 5);
 	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 1);
@@ -63,15 +42,15 @@ Test(input_gate, an_event_comes_behind_all_records_before_its_cut_and_before_all
 
 Test(input_gate, an_event_travels_ahead_of_data_that_has_no_credit)
 {
-	struct edge_config config = JOIN;
+	struct edge_config config = EDGE_JOIN;
 	const struct event *barrier;
 	uint32_t channel;
 	struct edge e;
 
 	config.channel.credit_count = 1;
 	edge_open(&e, &config);
-	send_run(&e, 0, 0, 20);
-	announce(&e, 0, edge_barrier(3));
+	edge_send_run(&e, 0, 0, 20);
+	edge_announce(&e, 0, edge_barrier(3));
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
 	cr_assert_eq(input_gate_known_count(e.in[0], 0), 1);
@@ -93,19 +72,19 @@ Test(input_gate, a_blocked_channel_processes_nothing_and_the_others_go_on)
 	struct edge e;
 	struct input_item item;
 
-	edge_open(&e, &JOIN);
-	announce(&e, 0, edge_barrier(1));
-	send_run(&e, 0, 100, 6);
+	edge_open(&e, &EDGE_JOIN);
+	edge_announce(&e, 0, edge_barrier(1));
+	edge_send_run(&e, 0, 100, 6);
 	edge_push(&e, 0);
 	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 1);
 	input_gate_block(e.in[0], 0);
 	input_gate_consume(e.in[0], 1);
 	expect_nothing(&e);
 
-	send_run(&e, 1, 0, 4);
+	edge_send_run(&e, 1, 0, 4);
 	edge_push(&e, 1);
 	edge_expect_values(&e, 0, 0, 4);
-	announce(&e, 1, edge_barrier(1));
+	edge_announce(&e, 1, edge_barrier(1));
 	edge_push(&e, 1);
 	edge_expect_event(&e, 0, 1, EVENT_BARRIER, 1);
 	input_gate_consume(e.in[0], 1);
@@ -121,10 +100,10 @@ Test(input_gate, one_channel_alone_is_asked_whatever_waits_in_the_others)
 	struct edge e;
 	struct input_item item;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 4);
-	send_run(&e, 1, 100, 4);
-	announce(&e, 1, edge_barrier(1));
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 4);
+	edge_send_run(&e, 1, 100, 4);
+	edge_announce(&e, 1, edge_barrier(1));
 	edge_push(&e, 0);
 	edge_push(&e, 1);
 	input_gate_poll(e.in[0]);
@@ -144,12 +123,12 @@ Test(input_gate, several_cuts_may_be_outstanding_and_come_in_turn)
 {
 	struct edge e;
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	for (int64_t id = 1; id <= 4; id++) {
-		send_run(&e, 0, 3 * (uint64_t)(id - 1), 3);
-		announce(&e, 0, edge_barrier(id));
+		edge_send_run(&e, 0, 3 * (uint64_t)(id - 1), 3);
+		edge_announce(&e, 0, edge_barrier(id));
 	}
-	announce(&e, 0, edge_barrier(5)); /* two at one cut */
+	edge_announce(&e, 0, edge_barrier(5)); /* two at one cut */
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
 	for (int64_t id = 1; id <= 4; id++) {
@@ -171,11 +150,11 @@ Test(input_gate, what_was_not_consumed_comes_again)
 	struct edge e;
 	struct input_item item;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 4);
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 4);
 	output_gate_watermark(e.out[0], 9);
 	output_gate_watermark(e.out[1], 9);
-	announce(&e, 0, edge_barrier(1));
+	edge_announce(&e, 0, edge_barrier(1));
 	edge_push(&e, 0);
 	edge_push(&e, 1);
 	cr_assert(edge_next(&e, 0, &item));
@@ -205,9 +184,9 @@ Test(input_gate, channels_take_turns_by_the_buffer)
 	struct input_item item;
 	uint32_t order[6];
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	for (uint32_t from = 0; from < 2; from++) {
-		send_run(&e, from, 0, 12);
+		edge_send_run(&e, from, 0, 12);
 		edge_push(&e, from);
 	}
 	for (uint32_t i = 0; i < 6; i++) {
@@ -229,9 +208,9 @@ Test(input_gate, credit_comes_back_only_when_the_watermark_step_is_done_too)
 	struct input_item item;
 	uint64_t before;
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	before = ring_channel_credit(e.channels[0][0]);
-	send_run(&e, 0, 0, 2);
+	edge_send_run(&e, 0, 0, 2);
 	output_gate_watermark(e.out[1], 8);
 	edge_push(&e, 1);
 	expect_nothing(&e);
@@ -253,7 +232,7 @@ Test(input_gate, the_watermark_is_the_least_of_all_open_channels)
 {
 	struct edge e;
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	output_gate_watermark(e.out[0], 100);
 	edge_push(&e, 0);
 	expect_nothing(&e);
@@ -263,7 +242,7 @@ Test(input_gate, the_watermark_is_the_least_of_all_open_channels)
 	output_gate_watermark(e.out[0], 200);
 	edge_push(&e, 0);
 	expect_nothing(&e);
-	announce(&e, 1, edge_event(EVENT_END_OF_PARTITION));
+	edge_announce(&e, 1, edge_event(EVENT_END_OF_PARTITION));
 	edge_push(&e, 1);
 	edge_expect_event(&e, 0, 1, EVENT_END_OF_PARTITION, 0);
 	input_gate_consume(e.in[0], 1);
@@ -276,10 +255,10 @@ Test(input_gate, a_watermark_reaches_the_consumer_before_the_event_behind_it)
 {
 	struct edge e;
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	for (uint32_t from = 0; from < 2; from++) {
 		output_gate_watermark(e.out[from], 5);
-		announce(&e, from, edge_barrier(1));
+		edge_announce(&e, from, edge_barrier(1));
 		output_gate_watermark(e.out[from], 6);
 	}
 	output_gate_poll(e.out[0], 0);
@@ -303,11 +282,11 @@ Test(input_gate, end_of_data_then_end_of_partition_closes_a_channel)
 	struct edge e;
 
 	stop.stop_mode = STOP_NO_DRAIN;
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	for (uint32_t from = 0; from < 2; from++) {
-		send_run(&e, from, 0, 2);
-		announce(&e, from, stop);
-		announce(&e, from, edge_event(EVENT_END_OF_PARTITION));
+		edge_send_run(&e, from, 0, 2);
+		edge_announce(&e, from, stop);
+		edge_announce(&e, from, edge_event(EVENT_END_OF_PARTITION));
 		edge_push(&e, from);
 		edge_expect_values(&e, 0, 0, 2);
 		cr_assert(edge_next(&e, 0, &item));
@@ -329,10 +308,10 @@ Test(input_gate, the_end_of_time_comes_with_the_end_of_drained_data)
 {
 	struct edge e;
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	for (uint32_t from = 0; from < 2; from++) {
 		output_gate_watermark(e.out[from], WEIR_WATERMARK_END);
-		announce(&e, from, edge_event(EVENT_END_OF_DATA));
+		edge_announce(&e, from, edge_event(EVENT_END_OF_DATA));
 		edge_push(&e, from);
 	}
 	edge_expect_event(&e, 0, 0, EVENT_END_OF_DATA, 0);
@@ -348,8 +327,8 @@ Test(input_gate, processed_and_in_flight_together_are_all_that_was_taken)
 	struct input_item item;
 	uint32_t offset, partial;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 12);
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 12);
 	edge_push(&e, 0);
 	edge_expect_values(&e, 0, 0, 4);
 	cr_assert(edge_next(&e, 0, &item));
@@ -402,7 +381,7 @@ Test(input_gate, a_buffer_is_not_begun_before_the_event_it_names_is_in)
 
 Test(input_gate, bad_bytes_are_reported_and_go_no_further)
 {
-	struct edge_config config = JOIN;
+	struct edge_config config = EDGE_JOIN;
 	struct input_item item;
 	struct edge e;
 
@@ -421,7 +400,7 @@ Test(input_gate, bad_bytes_are_reported_and_go_no_further)
 
 Test(input_gate, an_event_inside_a_record_is_refused)
 {
-	struct edge_config config = JOIN;
+	struct edge_config config = EDGE_JOIN;
 	struct event barrier = edge_barrier(1);
 	uint32_t bytes = 30;
 	struct input_item item;
@@ -452,8 +431,8 @@ Test(input_gate, a_stalled_channel_hears_of_any_number_of_barriers_ahead_of_the_
 	uint32_t channel;
 	const struct event *arrived;
 
-	edge_open(&e, &JOIN);
-	send_run(&e, 0, 0, 8);
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 8);
 	edge_push(&e, 0);
 	barrier.options.alignment = ALIGNMENT_UNALIGNED;
 	for (int64_t id = 1; id <= 5 * CHANNEL_CONTROL_MAX; id++) {
@@ -474,13 +453,13 @@ Test(input_gate, a_stalled_channel_hears_of_any_number_of_barriers_ahead_of_the_
 
 Test(input_gate, credit_comes_back_only_when_a_buffer_is_processed_and_written)
 {
-	struct edge_config config = JOIN;
+	struct edge_config config = EDGE_JOIN;
 	struct edge e;
 	uint32_t offset;
 
 	config.channel.credit_count = 2;
 	edge_open(&e, &config);
-	send_run(&e, 0, 0, 16);
+	edge_send_run(&e, 0, 0, 16);
 	edge_push(&e, 0);
 	input_gate_poll(e.in[0]);
 	struct buf *first = input_gate_inflight_at(e.in[0], 0, 0, &offset);
@@ -523,10 +502,10 @@ Test(input_gate, recovered_buffers_come_before_everything_that_arrives)
 {
 	struct edge e;
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	restore(&e, 0, 100);
-	announce(&e, 0, edge_barrier(7)); /* its cut is 0 */
-	send_run(&e, 0, 0, 4);
+	edge_announce(&e, 0, edge_barrier(7)); /* its cut is 0 */
+	edge_send_run(&e, 0, 0, 4);
 	edge_push(&e, 0);
 	edge_expect_values(&e, 0, 100, 5);
 	edge_expect_event(&e, 0, 0, EVENT_BARRIER, 7);
@@ -541,10 +520,10 @@ Test(input_gate, recovered_buffers_not_yet_processed_are_in_flight_before_any_cu
 	struct edge e;
 	uint32_t offset;
 
-	edge_open(&e, &JOIN);
+	edge_open(&e, &EDGE_JOIN);
 	restore(&e, 1, 100);
 	cr_assert_eq(input_gate_recovered_left(e.in[0]), 2);
-	send_run(&e, 1, 0, 8);
+	edge_send_run(&e, 1, 0, 8);
 	edge_push(&e, 1);
 	struct input_item item;
 	cr_assert(edge_next(&e, 0, &item));
@@ -566,13 +545,13 @@ Test(input_gate, recovered_buffers_not_yet_processed_are_in_flight_before_any_cu
 
 Test(input_gate, recovered_buffers_cost_no_credit_and_go_with_the_gate)
 {
-	struct edge_config config = JOIN;
+	struct edge_config config = EDGE_JOIN;
 	struct edge e;
 
 	config.channel.credit_count = 1;
 	edge_open(&e, &config);
 	restore(&e, 0, 100);
-	send_run(&e, 0, 0, 8);
+	edge_send_run(&e, 0, 0, 8);
 	edge_push(&e, 0);
 	edge_expect_values(&e, 0, 100, 4);
 	cr_assert_eq(ring_channel_credit(e.channels[0][0]), 1);

@@ -18,21 +18,15 @@ static const struct edge_config NARROW = {
 		.flush_ns = 1000,
 };
 
-static void send_from(struct edge *e, uint64_t from, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		cr_assert(edge_send(e, 0, 0, from + i));
-}
-
 Test(output_gate, room_is_what_the_buffers_of_a_channel_hold)
 {
 	struct edge e;
 
 	edge_open(&e, &NARROW);
 	cr_assert_eq(output_gate_room(e.out[0]), 12);
-	send_from(&e, 0, 5);
+	edge_send_run(&e, 0, 0, 5);
 	cr_assert_eq(output_gate_room(e.out[0]), 7);
-	send_from(&e, 5, 7);
+	edge_send_run(&e, 0, 5, 7);
 	cr_assert_eq(output_gate_room(e.out[0]), 0);
 	cr_assert_not(edge_send(&e, 0, 0, 99));
 	edge_close(&e);
@@ -112,7 +106,7 @@ Test(output_gate, a_buffer_leaves_only_when_the_receiver_has_credited_it)
 	struct input_item item;
 
 	edge_open(&e, &NARROW);
-	send_from(&e, 0, 12);
+	edge_send_run(&e, 0, 0, 12);
 	edge_push(&e, 0);
 	cr_assert_eq(output_queue_count(output_gate_queue(e.out[0], 0)), 1);
 	cr_assert(output_gate_has_queued(e.out[0]));
@@ -195,9 +189,9 @@ Test(output_gate, an_event_is_put_behind_all_records_so_far_and_cuts_there)
 	struct edge e;
 
 	edge_open(&e, &NARROW);
-	send_from(&e, 0, 5);
+	edge_send_run(&e, 0, 0, 5);
 	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
-	send_from(&e, 5, 1);
+	edge_send_run(&e, 0, 5, 1);
 
 	const struct output_queue *q = output_gate_queue(e.out[0], 0);
 	cr_assert_eq(q->events[0].cut, 2);
@@ -214,7 +208,7 @@ Test(output_gate, records_behind_an_event_keep_within_the_buffers_too)
 	struct edge e;
 
 	edge_open(&e, &NARROW);
-	send_from(&e, 0, 5);
+	edge_send_run(&e, 0, 0, 5);
 	cr_assert_eq(output_gate_room(e.out[0]), 7);
 	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
 	cr_assert_eq(output_gate_room(e.out[0]), 4);
@@ -265,7 +259,7 @@ Test(output_gate, no_buffer_overtakes_an_event_that_waits_for_its_lane)
 		cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
 		output_gate_poll(e.out[0], 0);
 	}
-	send_from(&e, 0, 4);
+	edge_send_run(&e, 0, 0, 4);
 	edge_push(&e, 0);
 	cr_assert_eq(output_queue_count(q), 1);
 	input_gate_poll(e.in[0]);
@@ -281,7 +275,7 @@ Test(output_gate, open_buffers_leave_when_their_time_has_come)
 
 	edge_open(&e, &NARROW);
 	output_gate_flush_aged(e.out[0], 5000);
-	send_from(&e, 0, 1);
+	edge_send_run(&e, 0, 0, 1);
 	cr_assert_eq(output_gate_flush_aged(e.out[0], 5999), 0);
 	output_gate_poll(e.out[0], 5999);
 	cr_assert_not(edge_next(&e, 0, &item));
@@ -329,13 +323,13 @@ Test(output_gate, time_without_room_is_counted_as_backpressure)
 
 	edge_open(&e, &NARROW);
 	output_gate_poll(e.out[0], 1000);
-	send_from(&e, 0, 12);
+	edge_send_run(&e, 0, 0, 12);
 	cr_assert_eq(output_gate_room(e.out[0]), 0);
 	cr_assert_eq(output_gate_flush(e.out[0]), 1);
 	/* Two of three buffers leave, so this is not backpressure yet. */
 	output_gate_poll(e.out[0], 2000);
 	cr_assert_eq(output_gate_counters(e.out[0])->backpressured_ns, 0);
-	send_from(&e, 12, 8);
+	edge_send_run(&e, 0, 12, 8);
 	cr_assert_eq(output_gate_room(e.out[0]), 0);
 	output_gate_poll(e.out[0], 3000);
 	output_gate_poll(e.out[0], 4000);
@@ -434,10 +428,10 @@ Test(output_gate, broadcast_gives_each_channel_every_record_and_the_same_line_of
 	config.kind = PARTITIONER_BROADCAST;
 	config.consumers = 3;
 	edge_open(&e, &config);
-	send_from(&e, 0, 6);
+	edge_send_run(&e, 0, 0, 6);
 	cr_assert_eq(output_gate_room(e.out[0]), 6);
 	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), 0);
-	send_from(&e, 6, 1);
+	edge_send_run(&e, 0, 6, 1);
 	edge_push(&e, 0);
 	for (uint32_t to = 0; to < 3; to++) {
 		edge_expect_values(&e, to, 0, 6);
@@ -460,7 +454,7 @@ Test(output_gate, broadcast_has_the_room_of_its_fullest_channel)
 	config.kind = PARTITIONER_BROADCAST;
 	config.consumers = 2;
 	edge_open(&e, &config);
-	send_from(&e, 0, 12);
+	edge_send_run(&e, 0, 0, 12);
 	edge_push(&e, 0);
 	edge_expect_values(&e, 0, 0, 8);
 	edge_push(&e, 0);
@@ -521,7 +515,7 @@ Test(output_gate, recovered_buffers_leave_before_all_that_is_collected)
 	edge_push(&e, 0);
 	edge_expect_values(&e, 0, 0, 2);
 	edge_push(&e, 0);
-	send_from(&e, 3, 4);
+	edge_send_run(&e, 0, 3, 4);
 	edge_push(&e, 0);
 	edge_expect_values(&e, 0, 2, 5);
 	edge_close(&e);
