@@ -159,3 +159,15 @@ const char *config_check_interval(const char *text)
 		return NULL;
 	return "0 (off), or 1 ms or more";
 }
+
+const char *config_check_share(const char *text)
+{
+	double value = strtod(text, NULL);
+
+	return value >= 0 && value <= 1 ? NULL : "a number from 0 to 1";
+}
+
+const char *config_check_growth(const char *text)
+{
+	return strtod(text, NULL) > 1 ? NULL : "a number greater than 1";
+}

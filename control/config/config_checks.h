@@ -25,3 +25,7 @@ const char *config_check_link_address(const char *text);
 const char *config_check_link_gateway(const char *text);
 /* 0 (off), or at least one millisecond. */
 const char *config_check_interval(const char *text);
+/* A number from 0 to 1. */
+const char *config_check_share(const char *text);
+/* A number greater than 1. */
+const char *config_check_growth(const char *text);

@@ -4,6 +4,7 @@
 #include "control/coordinator/io_thread.h"
 #include "control/coordinator/job_master_internal.h"
 #include "control/coordinator/resource_manager.h"
+#include "control/coordinator/restart_config.h"
 #include "control/net/loop.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
@@ -121,40 +122,6 @@ static int make_timers(struct job_master *jm)
 	return rc != 0 ? rc : job_make_watchdog(jm);
 }
 
-#define RESTART "restart-strategy."
-#define EXPONENTIAL RESTART "exponential-delay."
-
-static void read_restart_config(const struct config *c, struct restart_config *r)
-{
-	*r = (struct restart_config){.kind = RESTART_NONE};
-	if (config_is_choice(c, RESTART "type", "exponential-delay")) {
-		int64_t attempts = config_int(c, EXPONENTIAL "attempts-before-reset-backoff");
-
-		r->kind = RESTART_EXPONENTIAL;
-		r->initial_ns = (uint64_t)config_duration_ns(c, EXPONENTIAL "initial-backoff");
-		r->max_ns = (uint64_t)config_duration_ns(c, EXPONENTIAL "max-backoff");
-		r->reset_ns = (uint64_t)config_duration_ns(
-				c, EXPONENTIAL "reset-backoff-threshold");
-		r->multiplier = config_real(c, EXPONENTIAL "backoff-multiplier");
-		r->jitter = config_real(c, EXPONENTIAL "jitter-factor");
-		r->attempts_max = attempts >= INT32_MAX ? 0 : (uint32_t)attempts;
-		r->is_first_at_once = config_bool(c, "weir.restart.first-at-once");
-	} else if (config_is_choice(c, RESTART "type", "fixed-delay")) {
-		r->kind = RESTART_FIXED_DELAY;
-		r->attempts_max = (uint32_t)config_int(c, RESTART "fixed-delay.attempts");
-		r->delay_ns = (uint64_t)config_duration_ns(c, RESTART "fixed-delay.delay");
-	} else if (config_is_choice(c, RESTART "type", "failure-rate")) {
-		int64_t max = config_int(c, RESTART "failure-rate.max-failures-per-interval");
-
-		r->kind = RESTART_FAILURE_RATE;
-		r->failures_max = max >= RESTART_FAILURES_MAX ? RESTART_FAILURES_MAX - 1
-							      : (uint32_t)max;
-		r->rate_interval_ns = (uint64_t)config_duration_ns(
-				c, RESTART "failure-rate.failure-rate-interval");
-		r->delay_ns = (uint64_t)config_duration_ns(c, RESTART "failure-rate.delay");
-	}
-}
-
 /* For people who look at the record. */
 static int keep_name(struct job_master *jm)
 {
@@ -205,7 +172,7 @@ static int create(struct job_master **out, const struct job_services *services,
 		job_master_destroy(jm);
 		return rc;
 	}
-	read_restart_config(jm->config, &restarts);
+	restart_config_read(&restarts, jm->config);
 	restart_strategy_init(&jm->restarts, &restarts);
 	jm->entered_ms[JOB_STATUS_INITIALIZING] = clock_wall_ms();
 	*out = jm;

@@ -6,16 +6,19 @@
 
 void restart_strategy_init(struct restart_strategy *s, const struct restart_config *config)
 {
-	CHECK(config->failures_max < RESTART_FAILURES_MAX);
+	CHECK(config->failures_max <= RESTART_FAILURES_MAX);
+	if (config->kind == RESTART_EXPONENTIAL)
+		CHECK(config->multiplier > 1 && config->jitter >= 0 && config->jitter <= 1);
 	memset(s, 0, sizeof(*s));
 	s->config = *config;
 	s->backoff_ns = config->initial_ns;
 	s->is_fresh = true;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
+/* Compared before it becomes a whole number, which it may be too large for. */
+static uint64_t at_most(double ns, uint64_t max_ns)
 {
-	return a < b ? a : b;
+	return ns < (double)max_ns ? (uint64_t)ns : max_ns;
 }
 
 static bool on_fixed(struct restart_strategy *s, uint64_t *delay_ns)
@@ -29,23 +32,22 @@ static bool on_fixed(struct restart_strategy *s, uint64_t *delay_ns)
 static bool on_rate(struct restart_strategy *s, uint64_t *delay_ns, uint64_t now_ns)
 {
 	uint32_t max = s->config.failures_max;
-	uint32_t n = s->failure_count++;
+	uint64_t n = s->failure_count++;
 
-	s->failures_ns[n % RESTART_FAILURES_MAX] = now_ns;
+	s->failures_ns[n % (RESTART_FAILURES_MAX + 1)] = now_ns;
 	*delay_ns = s->config.delay_ns;
 	if (n < max)
 		return true;
-	uint64_t oldest_ns = s->failures_ns[(n - max) % RESTART_FAILURES_MAX];
+	uint64_t oldest_ns = s->failures_ns[(n - max) % (RESTART_FAILURES_MAX + 1)];
 	return now_ns - oldest_ns > s->config.rate_interval_ns;
 }
 
-static uint64_t with_jitter(uint64_t backoff_ns, double jitter, uint64_t random)
+static double with_jitter(uint64_t backoff_ns, double jitter, uint64_t random)
 {
 	/* 53 bits make a number in [0, 1). */
 	double unit = (double)(random >> 11) / 9007199254740992.0;
-	double ns = (double)backoff_ns * (1 + jitter * (2 * unit - 1));
 
-	return ns < 0 ? 0 : (uint64_t)ns;
+	return (double)backoff_ns * (1 + jitter * (2 * unit - 1));
 }
 
 static bool on_exponential(
@@ -53,7 +55,7 @@ static bool on_exponential(
 {
 	const struct restart_config *c = &s->config;
 
-	if (s->attempts > 0 && now_ns - s->restart_at_ns >= c->reset_ns) {
+	if (s->is_restarting && now_ns - s->restart_at_ns >= c->reset_ns) {
 		s->attempts = 0;
 		s->backoff_ns = c->initial_ns;
 		s->is_fresh = true;
@@ -62,9 +64,8 @@ static bool on_exponential(
 	if (c->is_first_at_once && s->is_fresh) {
 		*delay_ns = 0;
 	} else {
-		*delay_ns = min_u64(with_jitter(s->backoff_ns, c->jitter, random), c->max_ns);
-		s->backoff_ns = (uint64_t)((double)s->backoff_ns * c->multiplier);
-		s->backoff_ns = min_u64(s->backoff_ns, c->max_ns);
+		*delay_ns = at_most(with_jitter(s->backoff_ns, c->jitter, random), c->max_ns);
+		s->backoff_ns = at_most((double)s->backoff_ns * c->multiplier, c->max_ns);
 	}
 	s->is_fresh = false;
 	return c->attempts_max == 0 || s->attempts <= c->attempts_max;
@@ -75,7 +76,7 @@ bool restart_strategy_on_failure(
 {
 	bool may_restart = false;
 
-	if (s->restart_at_ns > now_ns) {
+	if (s->is_restarting && s->restart_at_ns >= now_ns) {
 		*delay_ns = s->restart_at_ns - now_ns;
 		return true;
 	}
@@ -95,6 +96,7 @@ bool restart_strategy_on_failure(
 	}
 	if (may_restart)
 		s->restart_at_ns = now_ns + *delay_ns;
+	s->is_restarting = may_restart;
 	return may_restart;
 }
 
