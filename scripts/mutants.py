@@ -5,6 +5,7 @@ condition negated, a number one off, true for false, a statement dropped.  What 
 mistakes, declares something, logs, or takes more memory than it needs is left alone.
 """
 
+import hashlib
 import re
 
 TOKEN = re.compile(r"""
@@ -43,7 +44,7 @@ class Token:
 class Mutant:
     """One change: text[at:behind] becomes `new`."""
 
-    __slots__ = ("file", "at", "behind", "new", "line", "function", "source", "change")
+    __slots__ = ("file", "at", "behind", "new", "line", "function", "digest", "source", "change")
 
     def __init__(self, file, at, behind, new, change):
         self.file, self.at, self.behind, self.new, self.change = file, at, behind, new, change
@@ -202,10 +203,18 @@ def describe(old, new):
     return f"{short} -> {new or 'nothing'}"
 
 
+def functions_of(text):
+    """Where each begins, its name, and a digest of what it says."""
+    starts = [(0, "?")] + [(m.start(), m[1]) for m in FUNCTION.finditer(text)]
+    ends = [start for start, _ in starts[1:]] + [len(text)]
+    return [(start, name, hashlib.sha256(text[start:end].encode()).hexdigest()[:16])
+            for (start, name), end in zip(starts, ends)]
+
+
 def mutants_of(file, text):
     """All mutants of a file, in the order of their places."""
     tokens = tokens_of(text)
-    functions = [(m.start(), m[1]) for m in FUNCTION.finditer(text)]
+    functions = functions_of(text)
     lines = text.split("\n")
     found = []
     for first, last, new in all_changes(tokens):
@@ -213,7 +222,7 @@ def mutants_of(file, text):
         old = text[at:behind]
         m = Mutant(file, at, behind, f"!({old})" if new is None else new, describe(old, new))
         m.line = text.count("\n", 0, at) + 1
-        m.function = next((n for start, n in reversed(functions) if start <= at), "?")
+        m.function, m.digest = next(f[1:] for f in reversed(functions) if f[0] <= at)
         m.source = " ".join(lines[m.line - 1].split())
         if not UNMAKING.fullmatch(m.function):
             found.append(m)
