@@ -33,7 +33,7 @@ enum checkpoint_decision_kind {
 	                            chk-<id>): on_task_trigger_failed for each that fails */
 	DECIDE_WRITE_METADATA,   /* of .pending, at its location: on_metadata_written */
 	DECIDE_INDEX_ADD,        /* .completed to the durable list: on_index_added */
-	DECIDE_INDEX_REMOVE,     /* .completed from it: on_index_removed */
+	DECIDE_INDEX_REMOVE,     /* .checkpoint_id from it: on_index_removed */
 	DECIDE_NOTIFY_COMPLETE,  /* .subtasks, .timestamp_ms, .other_id: last subsumed or 0; then
 	                            the operator coordinators */
 	DECIDE_NOTIFY_ABORTED,   /* the same, .other_id: latest completed or 0 */

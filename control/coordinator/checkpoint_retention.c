@@ -65,8 +65,6 @@ static void clean(struct checkpoint_coordinator *c)
 {
 	int64_t lowest_id = completed_checkpoint_store_lowest_id(c->store);
 
-	if (lowest_id == 0)
-		return;
 	for (uint32_t i = 0; i < c->removal_count; i++) {
 		const struct completed_checkpoint *leaving = c->removals[i].completed;
 
@@ -86,7 +84,6 @@ static void ask_for_removal(struct checkpoint_coordinator *c, struct removal *r)
 
 	r->token = coordinator_token(c);
 	d->token = r->token;
-	d->completed = r->completed;
 }
 
 static void start_removal(struct checkpoint_coordinator *c, struct completed_checkpoint *completed,

@@ -259,10 +259,7 @@ static void on_index_removed(void *context)
 
 void job_io_index_remove(struct job_master *jm, const struct checkpoint_decision *d)
 {
-	struct work *w = work_of(jm, d);
-
-	w->id = d->completed->id;
-	job_post(jm, remove_from_index, on_index_removed, w);
+	job_post(jm, remove_from_index, on_index_removed, work_of(jm, d));
 }
 
 /* ---- deleting ---- */

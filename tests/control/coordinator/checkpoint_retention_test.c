@@ -8,6 +8,37 @@
 
 /* What scenario scripts cannot say about durable steps, one answer at a time. */
 
+static uint32_t count_deletions(const struct rig *r, enum deletion_kind kind, int64_t id)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < r->count; i++)
+		count += r->log[i].kind == DECIDE_DELETE && r->log[i].deletion == kind &&
+				r->log[i].id == id;
+	return count;
+}
+
+static void complete(struct rig *r, int64_t id, const char *shared)
+{
+	rig_request(r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(r, id, shared);
+}
+
+/* The removal of that checkpoint from the durable list ends. */
+static void answer_removal(struct rig *r, int64_t id, int status)
+{
+	for (uint32_t i = r->count; i > 0; i--) {
+		const struct rig_decision *l = &r->log[i - 1];
+
+		if (l->kind != DECIDE_INDEX_REMOVE || l->id != id)
+			continue;
+		checkpoint_coordinator_on_index_removed(r->c, l->token, status, r->now);
+		rig_drain(r);
+		return;
+	}
+	cr_assert(false, "%lld was not to be removed", (long long)id);
+}
+
 Test(checkpoint_retention, a_placeholder_for_an_unknown_file_fails_the_checkpoint)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
@@ -201,5 +232,139 @@ Test(checkpoint_retention, a_restored_snapshot_that_cannot_be_listed_fails_the_j
 			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, -EIO, r.now);
 	rig_drain(&r);
 	cr_assert(eq(u32, rig_count(&r, DECIDE_FAIL_JOB), 1));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_request_that_waited_for_deletions_begins_when_they_end)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	complete(&r, 1, NULL);
+	r.is_auto[DECIDE_DELETE] = false;
+	complete(&r, 2, NULL);
+	complete(&r, 3, NULL);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_TRIGGER_TASKS), 3));
+	r.now.now_ns += 70 * NS_PER_MS;
+	r.now.wall_ms += 70;
+	checkpoint_coordinator_on_deleted(r.c, rig_find(&r, DECIDE_DELETE)->token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_TRIGGER_TASKS), 4));
+	cr_assert(eq(i64, rig_find(&r, DECIDE_TRIGGER_TASKS)->timestamp_ms, r.now.wall_ms));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, each_removal_is_answered_on_its_own)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	complete(&r, 1, "one");
+	r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	for (int64_t id = 2; id <= 5; id++)
+		complete(&r, id, "one");
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 4));
+	answer_removal(&r, 2, 0); /* neither the first nor the last */
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 2), 0)); /* 1 holds the file */
+	answer_removal(&r, 1, 0);
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 1));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 2), 1));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 3), 0));
+	answer_removal(&r, 4, 0);
+	answer_removal(&r, 3, 0);
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 3), 1));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 4), 1));
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, every_removal_that_failed_is_tried_again_and_no_other)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	complete(&r, 1, NULL);
+	r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	for (int64_t id = 2; id <= 4; id++)
+		complete(&r, id, NULL);
+	answer_removal(&r, 1, -EIO);
+	answer_removal(&r, 3, -EIO);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 3));
+	complete(&r, 5, NULL);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 6)); /* 1, 3 again, and 4 */
+	for (int64_t id = 1; id <= 4; id++)
+		answer_removal(&r, id, 0);
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_listed_checkpoint_keeps_its_files_whatever_else_leaves_the_list)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct completed_checkpoint *snapshot;
+	struct rig r;
+
+	rig_open(&r, &config);
+	completed_checkpoint_create(&snapshot, 5, "there");
+	cr_assert(eq(int,
+			checkpoint_coordinator_restore_snapshot(
+					r.c, snapshot, CLAIM_MODE_NO_CLAIM, r.now),
+			0));
+	rig_drain(&r);
+	r.id = 5;
+	r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	complete(&r, 6, "six");
+	complete(&r, 7, "seven");
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 2));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 0));
+	/* What is not ours, on its way out, holds nothing of ours. */
+	answer_removal(&r, 6, 0);
+	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 1));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 6), 1));
+	answer_removal(&r, 5, 0);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 2));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, what_was_on_its_way_out_when_the_job_ended_is_still_deleted)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	complete(&r, 1, "one");
+	r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	complete(&r, 2, "two");
+	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
+	rig_drain(&r);
+	answer_removal(&r, 2, 0);
+	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 0)); /* 1 is still listed */
+	answer_removal(&r, 1, 0);
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 1));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 1));
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, what_cannot_leave_the_list_when_the_job_has_ended_keeps_its_files)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	complete(&r, 1, "one");
+	r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	complete(&r, 2, "two");
+	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
+	rig_drain(&r);
+	answer_removal(&r, 2, 0);
+	answer_removal(&r, 1, -EIO);
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 2), 1));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 0));
 	rig_close(&r);
 }
