@@ -58,7 +58,6 @@ static struct checkpoint_decision *notify(struct checkpoint_coordinator *c,
 	const struct checkpoint_plan *plan = pending_checkpoint_plan(p);
 	struct checkpoint_decision *d = coordinator_decide(c, kind, pending_checkpoint_id(p));
 
-	d->timestamp_ms = pending_checkpoint_timestamp_ms(p);
 	d->properties = *pending_checkpoint_properties(p);
 	d->is_all_ended = plan->is_all_ended;
 	d->subtasks = heap_zeroed(plan->wait_count, sizeof(*d->subtasks));
@@ -155,8 +154,6 @@ void coordinator_resume_after_stop(struct checkpoint_coordinator *c,
 static void remember_expired(struct checkpoint_coordinator *c, int64_t id)
 {
 	c->expired_ids[c->expired_count++ % EXPIRED_IDS_COUNT] = id;
-	if (c->expired_count == 2 * EXPIRED_IDS_COUNT)
-		c->expired_count = EXPIRED_IDS_COUNT;
 }
 
 static bool is_lately_expired(const struct checkpoint_coordinator *c, int64_t id)
@@ -286,18 +283,15 @@ static bool register_shared(
 static void acknowledge_pending(struct checkpoint_coordinator *c, struct flight *f,
 		struct acknowledgement *a, struct moment now)
 {
-	switch (pending_checkpoint_acknowledge(f->pending, a)) {
-	case ACK_SUCCESS:
+	enum acknowledge_result result = pending_checkpoint_acknowledge(f->pending, a);
+
+	if (result == ACK_SUCCESS) {
 		checkpoint_stats_on_acknowledge(c->stats, a, now.wall_ms);
 		coordinator_try_complete(c, f, now);
-		return;
-	case ACK_DUPLICATE:
+	} else if (result == ACK_DUPLICATE) {
 		snapshot_state_clear(&a->state);
-		return;
-	case ACK_UNKNOWN:
-	case ACK_DISCARDED:
+	} else {
 		coordinator_discard_late(c, a->checkpoint_id, &a->state);
-		return;
 	}
 }
 
@@ -355,9 +349,10 @@ void coordinator_try_complete(struct checkpoint_coordinator *c, struct flight *f
 	enum checkpoint_failure_reason reason;
 	int64_t id = pending_checkpoint_id(f->pending);
 
-	if (f->completing != COMPLETING_NOT || pending_checkpoint_location(f->pending) == NULL ||
+	if (pending_checkpoint_location(f->pending) == NULL ||
 			!pending_checkpoint_is_fully_acknowledged(f->pending))
 		return;
+	CHECK(f->completing == COMPLETING_NOT);
 	if (!pending_checkpoint_is_finishable(f->pending, &reason)) {
 		coordinator_abort(c, f,
 				&(struct blame){ reason, .subtask = UINT32_MAX,
@@ -408,7 +403,6 @@ static void finish_completed(struct checkpoint_coordinator *c, struct flight *f,
 	d->is_periodic = f->request.is_periodic;
 	d->is_success = true;
 	d->path = heap_text(completed->location);
-	d->properties = completed->properties;
 	checkpoint_failure_manager_on_success(&c->failures, id);
 	checkpoint_stats_on_completed(c->stats, id, completed->location, now.wall_ms);
 	pending_checkpoint_retain(p);
@@ -431,6 +425,14 @@ bool checkpoint_coordinator_is_storing(const struct checkpoint_coordinator *c)
 	return false;
 }
 
+/* Step 1, second half. */
+static void finalise(struct checkpoint_coordinator *c, struct flight *f, struct moment now)
+{
+	f->canceller.due_ns = NEVER_NS; /* PC-9 */
+	pending_checkpoint_finalise(f->pending, now.wall_ms, &f->completed);
+	f->completed->unclaimed_id_max = shared_state_registry_unclaimed_id_max(c->registry);
+}
+
 /* Step 2, first half: asks for the place in the durable list. */
 static void start_indexing(struct checkpoint_coordinator *c, struct flight *f)
 {
@@ -446,37 +448,34 @@ static void start_indexing(struct checkpoint_coordinator *c, struct flight *f)
 	d->completed = f->completed;
 }
 
-/* Step 1, second half, for those whose metadata is durable; one at a time goes into the list, in
- * order, so that completions are told in order. */
-static void advance(struct checkpoint_coordinator *c, struct moment now)
+/* One at a time goes into the list, in order, so that completions are told in order. */
+static void index_next(struct checkpoint_coordinator *c, struct moment now)
 {
-	uint32_t i = 0;
-
-	while (i < c->flight_count) {
-		struct flight *f = &c->flights[i];
-		bool is_savepoint = checkpoint_properties_is_savepoint(
-				pending_checkpoint_properties(f->pending));
-
-		if (f->completing != COMPLETING_WRITTEN ||
-				(!is_savepoint && checkpoint_coordinator_is_storing(c))) {
-			i++;
-			continue;
+	if (checkpoint_coordinator_is_storing(c))
+		return;
+	for (uint32_t i = 0; i < c->flight_count; i++) {
+		if (c->flights[i].completing == COMPLETING_WRITTEN) {
+			finalise(c, &c->flights[i], now);
+			start_indexing(c, &c->flights[i]);
+			return;
 		}
-		f->canceller.due_ns = NEVER_NS; /* PC-9 */
-		pending_checkpoint_finalise(f->pending, now.wall_ms, &f->completed);
-		f->completed->unclaimed_id_max =
-				shared_state_registry_unclaimed_id_max(c->registry);
-		if (!is_savepoint) {
-			start_indexing(c, f);
-			continue;
-		}
-
-		struct completed_checkpoint *completed = f->completed;
-
-		finish_completed(c, f, completed, 0, now);
-		completed_checkpoint_destroy(completed);
-		i = 0; /* others may have been subsumed */
 	}
+}
+
+/* The metadata is durable.  A savepoint belongs to who asked for it and is listed nowhere. */
+static void end_writing(struct checkpoint_coordinator *c, struct flight *f, struct moment now)
+{
+	if (!checkpoint_properties_is_savepoint(pending_checkpoint_properties(f->pending))) {
+		f->completing = COMPLETING_WRITTEN;
+		index_next(c, now);
+		return;
+	}
+	finalise(c, f, now);
+
+	struct completed_checkpoint *completed = f->completed;
+
+	finish_completed(c, f, completed, 0, now);
+	completed_checkpoint_destroy(completed);
 }
 
 /* A write that came back after its checkpoint was aborted: what it made must go. */
@@ -508,8 +507,7 @@ void checkpoint_coordinator_on_metadata_written(
 	} else if (status != 0) {
 		fail_finalise(c, f, "writing _metadata", status, now);
 	} else {
-		f->completing = COMPLETING_WRITTEN;
-		advance(c, now);
+		end_writing(c, f, now);
 	}
 	coordinator_settle(c, now);
 }
@@ -554,10 +552,8 @@ void coordinator_indexed(
 	} else {
 		int64_t subsumed_id = coordinator_retain(c, completed);
 
-		f->completed = NULL;
 		c->is_full_forced = false; /* CM-1 */
-		finish_completed(c, f, coordinator_find_stored(c, completed->id), subsumed_id,
-				now);
+		finish_completed(c, f, completed, subsumed_id, now);
 	}
-	advance(c, now);
+	index_next(c, now);
 }

@@ -292,8 +292,6 @@ static void remember_client(struct checkpoint_coordinator *c, struct id128 id, u
 {
 	c->clients[c->client_count++ % CLIENT_IDS_COUNT] =
 			(struct client_request){ .id = id, .handle = handle };
-	if (c->client_count == 2 * CLIENT_IDS_COUNT)
-		c->client_count = CLIENT_IDS_COUNT;
 }
 
 int checkpoint_coordinator_request(struct checkpoint_coordinator *c,

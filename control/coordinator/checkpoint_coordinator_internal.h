@@ -42,7 +42,7 @@ struct flight {
 	struct timer canceller;
 	enum completing completing;
 	uint64_t token;                         /* of the write or the change that is out */
-	struct completed_checkpoint *completed; /* while indexing */
+	struct completed_checkpoint *completed; /* while indexing, then the store's */
 };
 
 enum trigger_step { STEP_IDLE, STEP_ID, STEP_LOCATION, STEP_COORDINATORS, STEP_HOOKS };
@@ -104,9 +104,9 @@ struct checkpoint_coordinator {
 	struct orphan_write *orphans;
 	uint32_t orphan_count;
 	int64_t expired_ids[EXPIRED_IDS_COUNT]; /* a ring */
-	uint32_t expired_count;
+	uint64_t expired_count;
 	struct client_request clients[CLIENT_IDS_COUNT]; /* a ring */
-	uint32_t client_count;
+	uint64_t client_count;
 
 	struct checkpoint_failure_manager failures;
 	struct checkpoint_stats *stats;

@@ -34,7 +34,7 @@ enum checkpoint_decision_kind {
 	DECIDE_WRITE_METADATA,   /* of .pending, at its location: on_metadata_written */
 	DECIDE_INDEX_ADD,        /* .completed to the durable list: on_index_added */
 	DECIDE_INDEX_REMOVE,     /* .checkpoint_id from it: on_index_removed */
-	DECIDE_NOTIFY_COMPLETE,  /* .subtasks, .timestamp_ms, .other_id: last subsumed or 0; then
+	DECIDE_NOTIFY_COMPLETE,  /* .subtasks, .properties, .other_id: last subsumed or 0; then
 	                            the operator coordinators */
 	DECIDE_NOTIFY_ABORTED,   /* the same, .other_id: latest completed or 0 */
 	DECIDE_DELETE,           /* .deletion, in the background: on_deleted */

@@ -199,7 +199,6 @@ static void trigger_tasks(struct checkpoint_coordinator *c)
 	if (c->is_full_forced && !is_savepoint)
 		properties.kind = KIND_FULL_CHECKPOINT;
 	d->timestamp_ms = pending_checkpoint_timestamp_ms(p);
-	d->properties = properties;
 	d->options = trigger_options_of(&properties, &c->config.alignment);
 	d->is_all_ended = plan->is_all_ended;
 	d->path = is_savepoint ? heap_text(pending_checkpoint_location(p)) : NULL;

@@ -76,6 +76,9 @@ void rig_drain(struct rig *r)
 			.timestamp_ms = d.timestamp_ms,
 			.other_id = d.other_id,
 			.subtask_count = d.subtask_count,
+			.subtask = d.subtask,
+			.index = d.index,
+			.properties = d.properties,
 			.reason = d.reason,
 		};
 		if (d.kind == DECIDE_DELETE)

@@ -20,7 +20,8 @@ struct rig_decision {
 	bool is_all_ended, is_success, is_periodic;
 	uint64_t request;
 	int64_t timestamp_ms, other_id;
-	uint32_t subtask_count;
+	uint32_t subtask_count, subtask, index;
+	struct checkpoint_properties properties;
 	enum checkpoint_failure_reason reason;
 	char text[RIG_TEXT_BYTES];
 	char path[RIG_TEXT_BYTES];
