@@ -6,7 +6,6 @@
  */
 
 #include "control/cli/exit_codes.h"
-#include "control/cli/job_options.h"
 #include "control/config/config.h"
 #include "control/executor/task_executor.h"
 #include "control/net/address.h"
@@ -20,6 +19,7 @@
 #include "dataplane/channel/net_capture.h"
 #include "dataplane/channel/net_faults.h"
 #include "dataplane/task/taskmanager.h"
+#include "dataplane/taskmanager_options.h"
 #include "nic/eal.h"
 #include "nic/host_memory.h"
 #include "nic/mempool.h"
@@ -30,7 +30,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,15 +47,8 @@ enum {
 /* A peer may be a while about its tasks before it says its first word. */
 #define LINK_CONNECT_TIMEOUT_NS UINT64_C(60000000000)
 
-struct options {
-	struct job_options job;
-	const char *coordinator;
-	int parent; /* 0: none */
-	bool must_probe, is_json;
-};
-
 struct program {
-	struct options options;
+	struct taskmanager_options options;
 	struct config *config;
 	char coordinator_host[ADDRESS_HOST_BYTES];
 	uint16_t coordinator_port;
@@ -82,25 +74,6 @@ struct program {
 	int exit_code;
 	char error[ERROR_BYTES];
 };
-
-static const char usage[] =
-		"Usage: weir-taskmanager [OPTION]...\n"
-		"Runs the tasks that a weir-coordinator gives it.\n"
-		"\n"
-		"  --coordinator HOST:PORT  where the coordinator listens (default: "
-		"jobmanager.rpc.address\n"
-		"                           and jobmanager.rpc.port)\n"
-		"  --config FILE            read this config file\n"
-		"  -D KEY=VALUE             set a config key (weir config lists them)\n"
-		"  --parent PID             end when that process, which started this one, ends\n"
-		"  --probe                  print what this host offers, and end\n"
-		"  --json                   with --probe: as one JSON object\n"
-		"  --help, --version\n"
-		"\n"
-		"Examples:\n"
-		"  weir-taskmanager --coordinator 10.0.0.1:6123 --config /etc/weir/host.yaml\n"
-		"  weir-taskmanager -D weir.cores=2,3 -D weir.idle=spin\n"
-		"  weir-taskmanager --probe --json\n";
 
 /* ---- the steps ---- */
 
@@ -199,6 +172,7 @@ static int start_eal(struct program *p)
 {
 	char line[EAL_LINE_BYTES];
 	struct config_list extra;
+	const char *port = config_text(p->config, "weir.link.port");
 	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
 			link_memory_bytes(p);
 
@@ -213,6 +187,8 @@ static int start_eal(struct program *p)
 					.control_cpus = p->choice.control_cpus,
 					.use_hugepages = p->use_hugepages,
 					.memory_bytes = memory,
+					.ports = &port,
+					.port_count = has_link(p) ? 1 : 0,
 					.extra = extra.items,
 					.extra_count = extra.count,
 			},
@@ -513,61 +489,15 @@ static int run(struct program *p)
 	return p->exit_code;
 }
 
-/* ---- the command line ---- */
-
-enum { OPTION_COORDINATOR = 1, OPTION_PARENT, OPTION_PROBE, OPTION_JSON, OPTION_HELP,
-	OPTION_VERSION };
-
-static const struct option long_options[] = {
-		{"coordinator", required_argument, NULL, OPTION_COORDINATOR},
-		{"parent", required_argument, NULL, OPTION_PARENT},
-		{"probe", no_argument, NULL, OPTION_PROBE},
-		{"json", no_argument, NULL, OPTION_JSON},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{"version", no_argument, NULL, OPTION_VERSION},
-		{"config", required_argument, NULL, JOB_OPTION_CONFIG},
-		{NULL, 0, NULL, 0},
-};
-
-/* False: the program ends with `*exit_code`. */
-static bool take_options(struct options *o, int argc, char **argv, int *exit_code)
+static int probe(const struct program *p)
 {
-	int c;
+	struct core_list cores;
 
-	*exit_code = WEIR_EXIT_USAGE;
-	while ((c = getopt_long(argc, argv, "D:", long_options, NULL)) != -1) {
-		switch (c) {
-		case OPTION_COORDINATOR:
-			o->coordinator = optarg;
-			break;
-		case OPTION_PARENT:
-			o->parent = atoi(optarg);
-			break;
-		case OPTION_PROBE:
-			o->must_probe = true;
-			break;
-		case OPTION_JSON:
-			o->is_json = true;
-			break;
-		case OPTION_HELP:
-			fputs(usage, stdout);
-			*exit_code = WEIR_EXIT_DONE;
-			return false;
-		case OPTION_VERSION:
-			puts("weir-taskmanager " WEIR_VERSION);
-			*exit_code = WEIR_EXIT_DONE;
-			return false;
-		default:
-			if (!job_options_take(&o->job, c, optarg))
-				return false;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "weir-taskmanager: %s: no such argument; see --help\n",
-				argv[optind]);
-		return false;
-	}
-	return true;
+	CHECK(core_list_parse(config_text(p->config, "weir.cores"), &cores) == 0);
+	return probe_main(&(struct probe_config){.root = "",
+					  .pmd_folder = eal_driver_folder(),
+					  .cores = &cores},
+			p->options.is_json);
 }
 
 int main(int argc, char **argv)
@@ -578,12 +508,15 @@ int main(int argc, char **argv)
 	if (p == NULL)
 		return WEIR_EXIT_FAILURE;
 	crash_point_arm();
-	if (!take_options(&p->options, argc, argv, &exit_code)) {
+	if (!taskmanager_options_take(&p->options, argc, argv, &exit_code)) {
 		free(p);
 		return exit_code;
 	}
 	if (p->options.must_probe) {
-		exit_code = probe_main(p->options.is_json);
+		exit_code = job_options_config(&p->options.job, &p->config);
+		if (exit_code == WEIR_EXIT_DONE)
+			exit_code = probe(p);
+		config_destroy(p->config);
 	} else if (p->options.parent != 0 && !parent_bind(p->options.parent)) {
 		exit_code = WEIR_EXIT_FAILURE;
 	} else {

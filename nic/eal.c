@@ -39,6 +39,22 @@ static void print_line(char *const *argv, int argc, char line[EAL_LINE_BYTES])
 				argv[i]);
 }
 
+/* The PCI bus is looked at for the devices we are given, and for nothing else. */
+static int take_ports(const struct eal_config *config, char **argv, int argc)
+{
+	int before = argc;
+
+	for (uint32_t i = 0; i < config->port_count; i++) {
+		if (strchr(config->ports[i], ':') == NULL)
+			continue;
+		argv[argc++] = (char *)(uintptr_t)"-a";
+		argv[argc++] = (char *)(uintptr_t)config->ports[i];
+	}
+	if (argc == before)
+		argv[argc++] = (char *)(uintptr_t)"--no-pci";
+	return argc;
+}
+
 int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		char error[EAL_ERROR_BYTES])
 {
@@ -47,7 +63,7 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 	int argc = 0;
 
 	CHECK(config->worker_count >= 1 && config->worker_count <= EAL_WORKER_CPUS_MAX);
-	CHECK(config->extra_count < ARGS_COUNT_MAX - 16);
+	CHECK(config->extra_count + 2 * config->port_count < ARGS_COUNT_MAX - 16);
 	print_lcores(config, lcores, sizeof(lcores));
 	snprintf(prefix, sizeof(prefix), "%s%d", run_prefix, (int)getpid());
 	snprintf(memory, sizeof(memory), "%zu", (config->memory_bytes + (1u << 20) - 1) >> 20);
@@ -55,7 +71,6 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 	argv[argc++] = (char *)(uintptr_t)"--lcores";
 	argv[argc++] = lcores;
 	argv[argc++] = (char *)(uintptr_t)"--main-lcore=0";
-	argv[argc++] = (char *)(uintptr_t)"--no-pci";
 	argv[argc++] = (char *)(uintptr_t)"--no-telemetry";
 	argv[argc++] = (char *)(uintptr_t)"--log-level=*:error";
 	argv[argc++] = (char *)(uintptr_t)"--file-prefix";
@@ -68,6 +83,7 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		argv[argc++] = (char *)(uintptr_t)"--no-huge";
 		argv[argc++] = (char *)(uintptr_t)"--no-shconf";
 	}
+	argc = take_ports(config, argv, argc);
 	for (uint32_t i = 0; i < config->extra_count; i++)
 		argv[argc++] = (char *)(uintptr_t)config->extra[i];
 	argv[argc] = NULL;
@@ -79,6 +95,11 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		return rte_errno > 0 ? -rte_errno : -EIO;
 	}
 	return 0;
+}
+
+const char *eal_driver_folder(void)
+{
+	return RTE_EAL_PMD_PATH;
 }
 
 void eal_stop(void)

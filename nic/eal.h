@@ -22,6 +22,8 @@ struct eal_config {
 	const char *control_cpus;    /* OS CPU list of the control thread, "0-1" */
 	bool use_hugepages;
 	size_t memory_bytes;         /* rounded up to MiB */
+	const char *const *ports;    /* those that are PCI addresses are taken, no other NIC is */
+	uint32_t port_count;
 	const char *const *extra;    /* weir.eal.args, checked by the configuration */
 	uint32_t extra_count;
 };
@@ -30,6 +32,9 @@ struct eal_config {
 int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		char error[EAL_ERROR_BYTES]);
 void eal_stop(void);
+
+/* Where the EAL finds its drivers. */
+const char *eal_driver_folder(void);
 
 /* Removes run directories (prefix weir-<pid>) of processes that are gone; returns how many.
  * Directories of other prefixes and of living processes are not touched. */

@@ -15,15 +15,32 @@
 
 struct topology;
 
-/* All facts.  `root` stands in front of /proc and /sys; "" is this host. */
-json_t *probe_collect(const char *root, const struct topology *t);
+struct core_list;
+
+struct probe_config {
+	const char *root;              /* stands in front of /proc and /sys; "" is this host */
+	const char *pmd_folder;        /* where DPDK's drivers are */
+	const struct core_list *cores; /* weir.cores: which of them become workers */
+};
+
+/* All facts. */
+json_t *probe_collect(const struct probe_config *config, const struct topology *t);
 
 /* The parts of it. */
 json_t *probe_cores(const char *root, const struct topology *t);
+/* The cores of the workers, in their order, and those of the control thread; or why not. */
+json_t *probe_workers(const struct topology *t, const struct core_list *cores);
 json_t *probe_memory(const char *root);
 json_t *probe_hugepages(const char *root);
-json_t *probe_nics(const char *root);
+/* `pmds` are those of probe_pmds. */
+json_t *probe_nics(const char *root, const json_t *pmds);
 json_t *probe_io_uring(const char *root);
+
+/* DPDK's network drivers in the shared objects of `folder`, with the PCI devices they are for. */
+json_t *probe_pmds(const char *folder);
+/* The name of the driver for a device ("0x8086", "0x10d3"), or NULL; lives as long as `drivers`. */
+const char *probe_pmd_for(const json_t *drivers, const char *vendor, const char *device);
+json_t *probe_pmd_names(const json_t *drivers);
 
 enum probe_uring {
 	PROBE_URING_WORKS,
@@ -44,4 +61,4 @@ struct probe_uring_facts {
 enum probe_uring probe_uring_verdict(const struct probe_uring_facts *facts);
 
 /* Prints the facts: JSON in one line, or indented for people.  Returns an exit code. */
-int probe_main(bool json);
+int probe_main(const struct probe_config *config, bool json);

@@ -42,6 +42,19 @@ json_t *probe_cores(const char *root, const struct topology *t)
 	return cores;
 }
 
+json_t *probe_workers(const struct topology *t, const struct core_list *cores)
+{
+	char error[TOPOLOGY_ERROR_BYTES];
+	struct topology_choice choice;
+	json_t *list = json_array();
+
+	if (topology_choose(t, cores, &choice, error) != 0)
+		return json_pack("{s:o, s:s}", "cores", list, "error", error);
+	for (uint32_t i = 0; i < choice.count; i++)
+		json_array_append_new(list, json_integer(choice.cores[i].os_index));
+	return json_pack("{s:o, s:s}", "cores", list, "control", choice.control_cpus);
+}
+
 static int64_t kib_to_bytes(int64_t kib)
 {
 	return kib < 0 || kib > INT64_MAX / 1024 ? -1 : kib * 1024;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NETWORK_CLASS = 0x02, NAME_BYTES = 256 };
 
@@ -72,7 +73,47 @@ static json_t *text_or_null(bool is_there, const char *text)
 	return is_there ? json_string(text) : json_null();
 }
 
-static json_t *describe(const char *root, const char *address)
+/* Others of its IOMMU group that the kernel drives: vfio gives out whole groups.  Bridges stay. */
+static json_t *mates_of(const char *root, const char *address)
+{
+	enum { BRIDGE_CLASS = 0x06 };
+	json_t *mates = json_array();
+	char folder[PROBE_PATH_BYTES], driver[NAME_BYTES], class[32];
+
+	snprintf(folder, sizeof(folder), "%s/sys/bus/pci/devices/%s/iommu_group/devices", root,
+			address);
+	DIR *dir = opendir(folder);
+	for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+		const char *name = entry->d_name;
+
+		if (!is_address(name, strlen(name)) || strcmp(name, address) == 0 ||
+				!probe_read_link(driver, sizeof(driver),
+						"%s/sys/bus/pci/devices/%s/driver", root, name) ||
+				strcmp(driver, "vfio-pci") == 0)
+			continue;
+		if (probe_read(class, sizeof(class), "%s/sys/bus/pci/devices/%s/class", root,
+				    name) &&
+				strtoul(class, NULL, 16) >> 16 == BRIDGE_CLASS)
+			continue;
+		json_array_append_new(mates, json_sprintf("%s (%s)", name, driver));
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return mates;
+}
+
+/* Whether this user may open the group; null while vfio does not have it. */
+static json_t *vfio_access(const char *root, const char *group)
+{
+	char path[PROBE_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/dev/vfio/%s", root, group);
+	if (access(path, F_OK) != 0)
+		return json_null();
+	return json_boolean(access(path, R_OK | W_OK) == 0);
+}
+
+static json_t *describe(const char *root, const char *address, const json_t *pmds)
 {
 	char folder[PROBE_PATH_BYTES], driver[NAME_BYTES], group[NAME_BYTES];
 	char vendor[32] = "", device[32] = "";
@@ -82,13 +123,18 @@ static json_t *describe(const char *root, const char *address)
 	bool has_group = probe_read_link(group, sizeof(group), "%s/iommu_group", folder);
 	probe_read(vendor, sizeof(vendor), "%s/vendor", folder);
 	probe_read(device, sizeof(device), "%s/device", folder);
-	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:o}", "pci", address, "vendor", vendor,
-			"device", device, "driver", text_or_null(has_driver, driver), "node",
+	const char *pmd = probe_pmd_for(pmds, vendor, device);
+	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "pci", address,
+			"vendor", vendor, "device", device, "driver",
+			text_or_null(has_driver, driver), "node",
 			(json_int_t)probe_read_number(-1, "%s/numa_node", folder), "iommu_group",
-			text_or_null(has_group, group), "interfaces", interfaces_of(root, address));
+			text_or_null(has_group, group), "interfaces", interfaces_of(root, address),
+			"pmd", text_or_null(pmd != NULL, pmd), "iommu_mates",
+			mates_of(root, address), "vfio_open",
+			has_group ? vfio_access(root, group) : json_null());
 }
 
-json_t *probe_nics(const char *root)
+json_t *probe_nics(const char *root, const json_t *pmds)
 {
 	json_t *nics = json_array();
 	char folder[PROBE_PATH_BYTES];
@@ -103,7 +149,7 @@ json_t *probe_nics(const char *root)
 		if (is_address(address, strlen(address)) &&
 				probe_read(class, sizeof(class), "%s/%s/class", folder, address) &&
 				strtoul(class, NULL, 16) >> 16 == NETWORK_CLASS)
-			json_array_append_new(nics, describe(root, address));
+			json_array_append_new(nics, describe(root, address, pmds));
 		free(entries[i]);
 	}
 	if (count >= 0)

@@ -102,10 +102,11 @@ class NoIommu(Setting):
 class Binding:
     """A NIC at vfio-pci."""
 
-    def __init__(self, host, pci, no_iommu=False, force=False):
+    def __init__(self, host, pci, together=(), no_iommu=False, force=False):
         self.host, self.pci = host, pci
         self.key, self.what, self.wanted = "bind " + pci, f"NIC {pci}", VFIO
         check_nic(host, pci, no_iommu, force)
+        check_group(host, pci, together)
 
     def now(self):
         return self.host.driver(self.pci) or "none"
@@ -164,8 +165,13 @@ def check_nic(host, pci, no_iommu, force):
     if not host.has_iommu(pci) and not no_iommu:
         raise Refusal(f"NIC {pci}: no IOMMU: boot with intel_iommu=on or amd_iommu=on, or say "
                       f"--no-iommu: then the NIC can write to all of memory")
-    if host.mates(pci):
-        raise Refusal(f"NIC {pci}: its IOMMU group is shared with {', '.join(host.mates(pci))}: "
+
+
+def check_group(host, pci, together):
+    """vfio gives out whole IOMMU groups: its others have to leave the kernel as well."""
+    rest = [f"{mate} ({driver})" for mate, driver in host.mates(pci) if mate not in together]
+    if rest:
+        raise Refusal(f"NIC {pci}: its IOMMU group is shared with {', '.join(rest)}: "
                       f"bind those too, or use another slot")
 
 

@@ -131,7 +131,7 @@ class Host:
         return names
 
     def mates(self, pci):
-        """Others of its IOMMU group that the kernel still drives; bridges do not count."""
+        """(address, driver) of others in its IOMMU group that the kernel drives, but bridges."""
         folder = f"/sys/bus/pci/devices/{pci}/iommu_group/devices"
         mates = []
         for path in self.names(folder + "/*"):
@@ -139,7 +139,7 @@ class Host:
             kind = int(self.read(f"/sys/bus/pci/devices/{other}/class") or "0", 16) >> 16
             driver = self.driver(other)
             if other != pci and kind != BRIDGE_CLASS and driver and driver not in FOR_USERS:
-                mates.append(f"{other} ({driver})")
+                mates.append((other, driver))
         return mates
 
     def has_iommu(self, pci):

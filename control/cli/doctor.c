@@ -2,15 +2,13 @@
 
 #include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
+#include "control/cli/host_probe.h"
 #include "control/cli/job_options.h"
-#include "control/cli/sibling.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
-enum { OPTION_JSON = 0x2000, OPTION_HELP, PROBE_TIMEOUT_MS = 20000 };
+enum { OPTION_JSON = 0x2000, OPTION_HELP };
 
 static const char help[] =
 		"weir doctor [options]: what this host gives weir, what is needed, what mends it\n"
@@ -62,35 +60,6 @@ bool doctor_print(const struct doctor_report *report, FILE *out, bool json)
 	return true;
 }
 
-/* The facts, from the program that can find them. */
-static json_t *probe(void)
-{
-	char path[PATH_MAX];
-	char *argv[] = {path, (char *)(uintptr_t) "--probe", (char *)(uintptr_t) "--json", NULL};
-	char *text;
-	int status = 0;
-	int rc = sibling_path("weir-taskmanager", path, sizeof(path));
-
-	if (rc != 0) {
-		fprintf(stderr, "weir doctor: weir-taskmanager is not beside weir: %s\n",
-				strerror(-rc));
-		return NULL;
-	}
-	rc = sibling_capture(argv, PROBE_TIMEOUT_MS, &text, &status);
-	if (rc != 0) {
-		fprintf(stderr, "weir doctor: %s: %s\n", path, strerror(-rc));
-		return NULL;
-	}
-	json_error_t error = {0};
-	json_t *facts = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? json_loads(text, 0, &error)
-								      : NULL;
-	free(text);
-	if (facts == NULL)
-		fprintf(stderr, "weir doctor: %s --probe --json failed: %s\n", path,
-				error.text[0] != '\0' ? error.text : "it ended with an error");
-	return facts;
-}
-
 static int run(struct job_options *o, bool json)
 {
 	struct config *config;
@@ -102,7 +71,7 @@ static int run(struct job_options *o, bool json)
 		return cli_fail(json, rc != WEIR_EXIT_DONE ? rc : WEIR_EXIT_FAILURE,
 				rc != WEIR_EXIT_DONE ? o->error : "out of memory");
 	}
-	json_t *facts = probe();
+	json_t *facts = host_probe(config);
 	if (facts == NULL) {
 		rc = cli_fail(json, WEIR_EXIT_FAILURE, "weir-taskmanager --probe failed");
 	} else {

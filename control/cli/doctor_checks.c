@@ -1,5 +1,7 @@
 #include "control/cli/doctor_checks.h"
 
+#include "control/cli/doctor_internal.h"
+
 #include "dataplane/base/core_list.h"
 #include "dataplane/base/units.h"
 
@@ -34,7 +36,7 @@ enum doctor_state doctor_worst(const struct doctor_report *report)
 	return worst;
 }
 
-__attribute__((format(printf, 3, 4))) static struct doctor_row *add(
+struct doctor_row *doctor_add(
 		struct doctor_report *report, enum doctor_state state, const char *item, ...)
 {
 	/* Rows that do not fit replace the last one: a host with that many NICs sees the first. */
@@ -49,17 +51,14 @@ __attribute__((format(printf, 3, 4))) static struct doctor_row *add(
 	return row;
 }
 
-#define SAY(field, ...) snprintf(field, sizeof(field), __VA_ARGS__)
-
-/* -1: null or not there. */
-static int64_t integer(const json_t *object, const char *key)
+int64_t doctor_integer(const json_t *object, const char *key)
 {
 	const json_t *value = json_object_get(object, key);
 
 	return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
-static const char *text(const json_t *object, const char *key, const char *otherwise)
+const char *doctor_text(const json_t *object, const char *key, const char *otherwise)
 {
 	const char *value = json_string_value(json_object_get(object, key));
 
@@ -95,7 +94,7 @@ static const json_t *find_core(const json_t *cores, bool is_logical, uint32_t nu
 
 	json_array_foreach(list, i, core)
 	{
-		if (integer(core, is_logical ? "logical" : "os") == (int64_t)number)
+		if (doctor_integer(core, is_logical ? "logical" : "os") == (int64_t)number)
 			return core;
 	}
 	return NULL;
@@ -113,13 +112,13 @@ static void judge_core_list(
 		row->state = DOCTOR_FAIL;
 		if (core == NULL)
 			SAY(row->fix, "core %s%u is not online: set weir.cores to some of %s", mark,
-					list->cores[i], text(cores, "allowed", "?"));
+					list->cores[i], doctor_text(cores, "allowed", "?"));
 		else
 			SAY(row->fix,
 					"core %s%u is not allowed: start weir with taskset -c or a "
 					"cgroup "
 					"cpuset that has it, or set weir.cores to some of %s",
-					mark, list->cores[i], text(cores, "allowed", "?"));
+					mark, list->cores[i], doctor_text(cores, "allowed", "?"));
 	}
 }
 
@@ -127,16 +126,16 @@ static void judge_cores(
 		const json_t *facts, const struct config *config, struct doctor_report *report)
 {
 	const json_t *cores = json_object_get(facts, "cores");
-	int64_t allowed = integer(cores, "allowed_count");
-	int64_t share = integer(cores, "cgroup_limit_hundredths");
+	int64_t allowed = doctor_integer(cores, "allowed_count");
+	int64_t share = doctor_integer(cores, "cgroup_limit_hundredths");
 	const char *wanted = config_text(config, "weir.cores");
 	struct core_list list;
-	struct doctor_row *row = add(report, DOCTOR_OK, "cores");
+	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "cores");
 
 	core_list_parse(wanted, &list); /* the config has checked its form */
 	SAY(row->is, "online %s, cgroup %s, affinity %s: %" PRId64 " allowed",
-			text(cores, "online", "?"), text(cores, "cgroup", "?"),
-			text(cores, "affinity", "?"), allowed);
+			doctor_text(cores, "online", "?"), doctor_text(cores, "cgroup", "?"),
+			doctor_text(cores, "affinity", "?"), allowed);
 	SAY(row->needed, "weir.cores %s", wanted);
 	if (allowed <= 0)
 		row->state = DOCTOR_FAIL;
@@ -150,7 +149,7 @@ static void judge_cores(
 		return;
 	int64_t workers = list.is_auto && allowed < list.count ? allowed : list.count;
 	bool is_enough = share >= workers * 100;
-	row = add(report, is_enough ? DOCTOR_OK : DOCTOR_WARN, "cpu share");
+	row = doctor_add(report, is_enough ? DOCTOR_OK : DOCTOR_WARN, "cpu share");
 	SAY(row->is, "the cgroup grants %" PRId64 ".%02" PRId64 " cores", share / 100, share % 100);
 	SAY(row->needed, "%" PRId64 " for that many workers", workers);
 	if (!is_enough)
@@ -167,11 +166,11 @@ static void judge_memory(
 		const json_t *facts, const struct config *config, struct doctor_report *report)
 {
 	const json_t *memory = json_object_get(facts, "memory");
-	int64_t available = integer(memory, "available_bytes");
-	int64_t limit = integer(memory, "cgroup_limit_bytes");
+	int64_t available = doctor_integer(memory, "available_bytes");
+	int64_t limit = doctor_integer(memory, "cgroup_limit_bytes");
 	int64_t needed = needed_bytes(config);
 	char a[SIZE_BYTES], b[SIZE_BYTES];
-	struct doctor_row *row = add(report, DOCTOR_OK, "memory");
+	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "memory");
 
 	SAY(row->is, "%s available, cgroup limit %s", size_text(available, a),
 			limit < 0 ? "none" : size_text(limit, b));
@@ -189,12 +188,12 @@ static void judge_memlock(
 		const json_t *facts, const struct config *config, struct doctor_report *report)
 {
 	const json_t *memory = json_object_get(facts, "memory");
-	int64_t soft = integer(memory, "memlock_soft_bytes");
+	int64_t soft = doctor_integer(memory, "memlock_soft_bytes");
 	/* What is between the buffers adds a little. */
 	int64_t needed = config_size(config, "taskmanager.memory.network.size") / 16 * 17;
 	bool is_root = json_is_true(json_object_get(memory, "is_root"));
 	char size[SIZE_BYTES];
-	struct doctor_row *row = add(report, DOCTOR_OK, "memlock");
+	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "memlock");
 
 	SAY(row->is, "%s%s", soft < 0 ? "unlimited" : size_text(soft, size),
 			is_root ? ", and root is exempt" : "");
@@ -210,11 +209,11 @@ static void judge_memlock(
 static void judge_page_size(const json_t *size, int64_t needed, enum doctor_state state,
 		struct doctor_report *report)
 {
-	int64_t page = integer(size, "page_bytes");
-	int64_t total = integer(size, "total"), available = integer(size, "free");
+	int64_t page = doctor_integer(size, "page_bytes");
+	int64_t total = doctor_integer(size, "total"), available = doctor_integer(size, "free");
 	int64_t pages = page > 0 ? (needed + page - 1) / page : 0;
 	char a[SIZE_BYTES];
-	struct doctor_row *row = add(report, state, "hugepages %s", size_text(page, a));
+	struct doctor_row *row = doctor_add(report, state, "hugepages %s", size_text(page, a));
 
 	SAY(row->is, "%" PRId64 " of %" PRId64 " free", available < 0 ? 0 : available,
 			total < 0 ? 0 : total);
@@ -224,7 +223,7 @@ static void judge_page_size(const json_t *size, int64_t needed, enum doctor_stat
 				"sudo sh -c 'echo %" PRId64 " > "
 				"/sys/kernel/mm/hugepages/%s/nr_hugepages'%s",
 				(total < 0 ? 0 : total) - (available < 0 ? 0 : available) + pages,
-				text(size, "name", "hugepages-2048kB"),
+				doctor_text(size, "name", "hugepages-2048kB"),
 				state == DOCTOR_WARN ? "; until then weir runs on ordinary pages"
 						     : "");
 }
@@ -241,7 +240,8 @@ static void judge_hugepages(
 
 	json_array_foreach(sizes, i, size)
 	{
-		int64_t page = integer(size, "page_bytes"), available = integer(size, "free");
+		int64_t page = doctor_integer(size, "page_bytes"),
+			available = doctor_integer(size, "free");
 
 		is_enough = is_enough || (page > 0 && available >= (needed + page - 1) / page);
 	}
@@ -250,7 +250,7 @@ static void judge_hugepages(
 	json_array_foreach(sizes, i, size) judge_page_size(size, needed, missing, report);
 	if (json_array_size(sizes) > 0)
 		return;
-	struct doctor_row *row = add(report, missing, "hugepages");
+	struct doctor_row *row = doctor_add(report, missing, "hugepages");
 	SAY(row->is, "this kernel offers none");
 	SAY(row->needed, "weir.hugepages %s", is_off ? "off" : "auto or on");
 	if (missing != DOCTOR_OK)
@@ -275,21 +275,21 @@ static void judge_io_uring(
 			{"other", "look for a security module (AppArmor, SELinux) that denies it"},
 	};
 	const json_t *uring = json_object_get(facts, "io_uring");
-	const char *state = text(uring, "state", "other");
+	const char *state = doctor_text(uring, "state", "other");
 	bool works = strcmp(state, "works") == 0;
 	bool is_required = config_is_choice(config, "weir.storage", "io_uring");
 	bool is_unused = config_is_choice(config, "weir.storage", "threads");
-	struct doctor_row *row = add(report, DOCTOR_OK, "io_uring");
+	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "io_uring");
 	char choice[SIZE_BYTES];
 
 	SAY(row->needed, "weir.storage %s",
 			config_choice(config, "weir.storage", choice, sizeof(choice)));
 	if (works) {
-		SAY(row->is, "works (kernel %s)", text(uring, "kernel", "?"));
+		SAY(row->is, "works (kernel %s)", doctor_text(uring, "kernel", "?"));
 		return;
 	}
-	SAY(row->is, "blocked by %s: %s (kernel %s)", state, text(uring, "error", "?"),
-			text(uring, "kernel", "?"));
+	SAY(row->is, "blocked by %s: %s (kernel %s)", state, doctor_text(uring, "error", "?"),
+			doctor_text(uring, "kernel", "?"));
 	if (is_unused)
 		return;
 	row->state = is_required ? DOCTOR_FAIL : DOCTOR_WARN;
@@ -300,52 +300,6 @@ static void judge_io_uring(
 	}
 }
 
-/* ---- NICs ---------------------------------------------------------------------------------- */
-
-static void judge_nic(const json_t *nic, struct doctor_report *report)
-{
-	static const char *const for_users[] = {"vfio-pci", "igb_uio", "uio_pci_generic"};
-	const char *address = text(nic, "pci", NULL), *driver = text(nic, "driver", NULL);
-	const json_t *interfaces = json_object_get(nic, "interfaces"), *name;
-	struct doctor_row *row =
-			add(report, DOCTOR_OK, "NIC %s", address == NULL ? "without PCI" : address);
-	char names[128] = "";
-	bool is_bound = false;
-	size_t i, used = 0;
-
-	json_array_foreach(interfaces, i, name)
-	{
-		if (used < sizeof(names))
-			used += (size_t)snprintf(names + used, sizeof(names) - used, " %s",
-					json_string_value(name) == NULL ? "?"
-									: json_string_value(name));
-	}
-	for (i = 0; i < sizeof(for_users) / sizeof(for_users[0]); i++)
-		is_bound = is_bound || (driver != NULL && strcmp(driver, for_users[i]) == 0);
-	SAY(row->is, "driver %s, interface%s, node %" PRId64 ", IOMMU group %s",
-			driver == NULL ? "none" : driver, used == 0 ? " none" : names,
-			integer(nic, "node"), text(nic, "iommu_group", "none"));
-	SAY(row->needed, "nothing: weir does not use NIC ports yet");
-	if (address != NULL && !is_bound)
-		SAY(row->fix, "to hand it to DPDK: sudo dpdk-devbind.py --bind=vfio-pci %s%s",
-				address,
-				used == 0 ? ""
-					  : " (its interface goes away, and what runs over it)");
-}
-
-static void judge_nics(const json_t *facts, struct doctor_report *report)
-{
-	const json_t *nics = json_object_get(facts, "nics"), *nic;
-	size_t i;
-
-	json_array_foreach(nics, i, nic) judge_nic(nic, report);
-	if (json_array_size(nics) > 0)
-		return;
-	struct doctor_row *row = add(report, DOCTOR_OK, "NICs");
-	SAY(row->is, "none");
-	SAY(row->needed, "nothing: weir does not use NIC ports yet");
-}
-
 void doctor_judge(const json_t *facts, const struct config *config, struct doctor_report *report)
 {
 	judge_cores(facts, config, report);
@@ -353,7 +307,7 @@ void doctor_judge(const json_t *facts, const struct config *config, struct docto
 	judge_hugepages(facts, config, report);
 	judge_memlock(facts, config, report);
 	judge_io_uring(facts, config, report);
-	judge_nics(facts, report);
+	doctor_judge_ports(facts, config, report);
 }
 
 /* ---- the checkpoint directory -------------------------------------------------------------- */
@@ -383,7 +337,7 @@ void doctor_judge_directory(const struct config *config, struct doctor_report *r
 	const char *path = config_text(config, "execution.checkpointing.dir");
 	int64_t needed = config_size(config, "taskmanager.memory.managed.size") *
 			 config_int(config, "execution.checkpointing.num-retained");
-	struct doctor_row *row = add(report, DOCTOR_OK, "checkpoints");
+	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "checkpoints");
 	char found[PATH_MAX], a[SIZE_BYTES];
 	struct statvfs fs;
 

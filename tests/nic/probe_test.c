@@ -1,5 +1,6 @@
 #include "nic/probe.h"
 
+#include "dataplane/base/core_list.h"
 #include "nic/topology.h"
 
 #include <criterion/criterion.h>
@@ -122,6 +123,27 @@ Test(probe, memory_reads_meminfo_and_the_smallest_cgroup_limit)
 	json_decref(memory);
 }
 
+Test(probe, the_cores_of_workers_are_chosen_as_at_a_start)
+{
+	struct topology *t;
+	struct core_list cores;
+	char error[TOPOLOGY_ERROR_BYTES];
+
+	cr_assert_eq(topology_open_synthetic(&t, "core:2 pu:2", "0-3", "0-3", error), 0, "%s",
+			error);
+	core_list_parse("auto:2", &cores);
+	json_t *workers = probe_workers(t, &cores);
+	cr_expect_eq(json_array_size(json_object_get(workers, "cores")), 2);
+	cr_expect_str_eq(text(workers, "control"), "1,3");
+	json_decref(workers);
+	core_list_parse("9", &cores);
+	workers = probe_workers(t, &cores);
+	cr_expect_eq(json_array_size(json_object_get(workers, "cores")), 0);
+	cr_expect(strstr(text(workers, "error"), "9") != NULL);
+	json_decref(workers);
+	topology_close(t);
+}
+
 Test(probe, cores_show_the_cgroup_share_of_either_version)
 {
 	struct topology *t;
@@ -162,7 +184,7 @@ Test(probe, nics_are_found_with_driver_node_group_and_interface)
 	put("sys/class/net/lo/mtu", "65536\n");
 	put("sys/devices/platform/nic0/mark", "");
 	put_link("sys/class/net/end0/device", "../../../devices/platform/nic0");
-	json_t *nics = probe_nics(root), *nic = json_array_get(nics, 0);
+	json_t *nics = probe_nics(root, NULL), *nic = json_array_get(nics, 0);
 
 	cr_assert_eq(json_array_size(nics), 2);
 	cr_expect_str_eq(text(nic, "pci"), "0000:00:03.0");
@@ -176,6 +198,63 @@ Test(probe, nics_are_found_with_driver_node_group_and_interface)
 	cr_expect(json_is_null(json_object_get(nic, "pci")));
 	cr_expect_str_eq(json_string_value(json_array_get(json_object_get(nic, "interfaces"), 0)),
 			"end0");
+	json_decref(nics);
+}
+
+Test(probe, drivers_are_read_from_what_their_objects_say)
+{
+	char folder[1024];
+
+	put("pmds/librte_net_e1000.so.23",
+			"ELF PMD_INFO_STRING= {\"name\": \"net_e1000_em\", \"pci_ids\": "
+			"[[32902, 4307, 65535, 65535]]}");
+	FILE *file = fopen(make_way("pmds/librte_net_e1000.so.23"), "a");
+	fputc('\0', file);
+	fputs("PMD_INFO_STRING= not JSON", file);
+	fclose(file);
+	put("pmds/librte_net_e1000.so", "the same, for the linker");
+	put("pmds/librte_net_torn.so.23", "PMD_INFO_STRING= {\"name\": \"net_torn\"");
+	put("pmds/librte_crypto_x.so.23", "PMD_INFO_STRING= {\"name\": \"crypto_x\"}");
+	put("pmds/librte_net_empty.so.23", "");
+	snprintf(folder, sizeof(folder), "%s/pmds", root);
+	json_t *pmds = probe_pmds(folder);
+
+	cr_assert_eq(json_array_size(pmds), 1);
+	cr_expect_str_eq(probe_pmd_for(pmds, "0x8086", "0x10d3"), "net_e1000_em");
+	cr_expect_null(probe_pmd_for(pmds, "0x8086", "0x10d4"));
+	json_decref(pmds);
+	pmds = probe_pmds("/nowhere");
+	cr_expect_eq(json_array_size(pmds), 0);
+	json_decref(pmds);
+}
+
+Test(probe, mates_in_the_iommu_group_are_named_but_bridges)
+{
+	static const char *const addresses[] = {
+			"0000:00:03.0", "0000:00:03.1", "0000:00:03.2", "0000:00:02.0"};
+	static const char *const drivers[] = {"vfio-pci", "igb", "vfio-pci", "pcieport"};
+	char path[256], target[256];
+
+	for (size_t i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/class", addresses[i]);
+		put(path, i == 3 ? "0x060400\n" : "0x020000\n");
+		snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/driver", addresses[i]);
+		snprintf(target, sizeof(target), "../../../bus/pci/drivers/%s", drivers[i]);
+		put_link(path, target);
+		snprintf(path, sizeof(path), "sys/kernel/iommu_groups/9/devices/%s/mark",
+				addresses[i]);
+		put(path, "");
+	}
+	put_link("sys/bus/pci/devices/0000:00:03.0/iommu_group",
+			"../../../../kernel/iommu_groups/9");
+	put("dev/vfio/9", "");
+	json_t *nics = probe_nics(root, NULL), *nic = json_array_get(nics, 0), *mates;
+
+	mates = json_object_get(nic, "iommu_mates");
+	cr_assert_eq(json_array_size(mates), 1);
+	cr_expect_str_eq(json_string_value(json_array_get(mates, 0)), "0000:00:03.1 (igb)");
+	cr_expect(json_is_true(json_object_get(nic, "vfio_open")));
+	cr_expect(json_is_null(json_object_get(json_array_get(nics, 1), "vfio_open")));
 	json_decref(nics);
 }
 
@@ -205,10 +284,13 @@ Test(probe, what_keeps_io_uring_away_is_told_apart)
 Test(probe, a_host_that_shows_nothing_still_gives_all_parts)
 {
 	struct topology *t;
+	struct core_list cores;
 	char error[TOPOLOGY_ERROR_BYTES];
 
+	core_list_parse("auto:4", &cores);
 	cr_assert_eq(topology_open_synthetic(&t, "pu:1", "0", "0", error), 0, "%s", error);
-	json_t *facts = probe_collect(root, t);
+	json_t *facts = probe_collect(
+			&(struct probe_config){.root = root, .pmd_folder = "", .cores = &cores}, t);
 	cr_assert_not_null(facts);
 	cr_expect_eq(json_array_size(json_object_get(facts, "hugepages")), 0);
 	cr_expect_eq(json_array_size(json_object_get(facts, "nics")), 0);

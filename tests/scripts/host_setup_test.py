@@ -188,6 +188,8 @@ class HostSetup(unittest.TestCase):
     def test_mates_of_the_iommu_group_are_named(self):
         self.host.add_nic(OTHER, "igb", "eth2")
         self.assertIn(f"shared with {OTHER} (igb)", self.refused("--bind", NIC))
+        self.assertEqual(self.run_it("--bind", NIC, "--bind", OTHER)[0], 0)
+        self.assertEqual(self.host.driver(OTHER), "vfio-pci")
 
     def test_without_iommu_it_has_to_be_said(self):
         self.host.add_nic(OTHER, "ixgbe", "eth2", group=None)

@@ -86,7 +86,8 @@ Test(doctor, a_laptop_is_good_enough_with_warnings)
 	cr_expect_eq(row("io_uring")->state, DOCTOR_OK);
 	cr_expect_eq(row("NIC 0000:00:03.0")->state, DOCTOR_OK);
 	cr_expect_str_eq(row("NIC 0000:00:03.0")->is,
-			"driver virtio-pci, interface eth0, node -1, IOMMU group none");
+			"driver virtio-pci, interface eth0, node -1, IOMMU group none, DPDK's "
+			"none");
 }
 
 Test(doctor, missing_hugepages_are_counted_and_the_command_gives_them)
@@ -163,6 +164,68 @@ Test(doctor, blocked_io_uring_names_who_blocks_it)
 	set("weir.storage=threads");
 	judge("'state': 'works'", "'state': 'old-kernel', 'error': 'no'");
 	cr_expect_eq(row("io_uring")->state, DOCTOR_OK);
+}
+
+/* The NIC of the laptop as the wanted port, with other facts. */
+static const struct doctor_row *judge_port(const char *facts)
+{
+	set("weir.link.port=0000:00:03.0");
+	judge("'driver': 'virtio-pci', 'node': -1,  'iommu_group': null, 'interfaces': ['eth0']",
+			facts);
+	return row("NIC 0000:00:03.0");
+}
+
+Test(doctor, why_a_nic_is_no_port_yet_is_told_by_its_cause)
+{
+	static const struct {
+		const char *facts, *fix;
+	} cases[] = {
+			{"'driver': 'e1000e', 'vendor': '0x8086', 'device': '0x9999'",
+					"no driver for device 0x8086:0x9999"},
+			{"'driver': 'e1000e', 'pmd': 'net_e1000_em'", "there is no IOMMU"},
+			{"'driver': 'e1000e', 'pmd': 'net_e1000_em', 'iommu_group': '4',"
+			 " 'iommu_mates': ['0000:00:03.1 (igb)']",
+					"hand 0000:00:03.1 (igb) over with it"},
+			{"'driver': 'e1000e', 'pmd': 'net_e1000_em', 'iommu_group': '4'",
+					"sudo scripts/host-setup --bind 0000:00:03.0"},
+			{"'driver': 'vfio-pci', 'pmd': 'net_e1000_em', 'iommu_group': '4',"
+			 " 'vfio_open': false",
+					"chown $USER /dev/vfio/4"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct doctor_row *nic = judge_port(cases[i].facts);
+
+		cr_expect_eq(nic->state, DOCTOR_FAIL, "%s", cases[i].facts);
+		cr_expect(strstr(nic->fix, cases[i].fix) != NULL, "%s: %s", cases[i].facts,
+				nic->fix);
+	}
+	cr_expect_eq(judge_port("'driver': 'vfio-pci', 'pmd': 'net_e1000_em', 'iommu_group': '4',"
+				" 'vfio_open': true")
+					->state,
+			DOCTOR_OK);
+	cr_expect_eq(judge_port("'driver': 'mlx5_core', 'pmd': 'net_mlx5', 'iommu_group': '4'")
+					->state,
+			DOCTOR_OK);
+}
+
+Test(doctor, a_port_that_is_not_there_is_told_from_one_that_nothing_makes)
+{
+	set("weir.link.port=0000:99:00.0");
+	judge("", "");
+	cr_expect_eq(row("link port")->state, DOCTOR_FAIL);
+	cr_expect(strstr(row("link port")->fix, "no NIC has this address") != NULL);
+	set("weir.link.port=net_memif0");
+	judge("'nics': [", "'pmds': ['net_memif'], 'nics': [");
+	cr_expect(strstr(row("link port")->fix, "nothing makes this device") != NULL);
+	set("weir.eal.args=--vdev=net_memif01,role=server");
+	judge("'nics': [", "'pmds': ['net_memif'], 'nics': [");
+	cr_expect_eq(row("link port")->state, DOCTOR_FAIL);
+	set("weir.eal.args=--vdev=net_memif0,role=server");
+	judge("'nics': [", "'pmds': ['net_memif'], 'nics': [");
+	cr_expect_eq(row("link port")->state, DOCTOR_OK);
+	judge("'nics': [", "'pmds': ['net_ring'], 'nics': [");
+	cr_expect(strstr(row("link port")->fix, "no driver net_memif") != NULL);
 }
 
 Test(doctor, facts_of_a_foreign_form_do_not_crash)
