@@ -8,6 +8,7 @@
 #include "control/cli/plan_command.h"
 #include "control/cli/restore_command.h"
 #include "control/cli/run_command.h"
+#include "control/cli/topology_command.h"
 #include "control/cli/verify_command.h"
 
 #include <stdio.h>
@@ -32,6 +33,7 @@ static const struct command commands[] = {
 	{"verify", verify_command, "read every byte of checkpoints; say whether they are whole"},
 	{"restore", restore_command, "say what a restore would find and refuse (--dry-run)"},
 	{"doctor", doctor_command, "show what this host lacks, and what mends it"},
+	{"topology", topology_command, "show this host as weir would use it; draw it"},
 	{"config", config_command, "show every config key and its value"},
 };
 
