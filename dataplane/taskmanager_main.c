@@ -40,8 +40,6 @@ enum {
 	ERROR_BYTES = 4096,
 	END_TIMEOUT_S = 20,
 	MEBIBYTE = 1 << 20,
-	LINK_EAL_BYTES = 8 << 20, /* of a port, beside its frames */
-	LINK_SLACK_FRAMES = 1024,
 };
 
 /* A peer may be a while about its tasks before it says its first word. */
@@ -159,23 +157,27 @@ static bool has_link(const struct program *p)
 	return config_text(p->config, "weir.link.port")[0] != '\0';
 }
 
-/* What a port takes of the EAL: frames to receive and heads to send. */
-static size_t link_memory_bytes(const struct program *p)
+static struct port_config link_port_config(const struct program *p)
 {
-	size_t frames = (size_t)config_int(p->config, "weir.link.descriptors") + LINK_SLACK_FRAMES;
-	size_t frame = config_int(p->config, "weir.link.mtu") > 1500 ? FRAME_BYTES_MAX : 2048;
+	uint16_t descriptors = (uint16_t)config_int(p->config, "weir.link.descriptors");
 
-	return has_link(p) ? 2 * frames * (frame + 512) + LINK_EAL_BYTES : 0;
+	return (struct port_config){
+			.name = config_text(p->config, "weir.link.port"),
+			.mtu = (uint32_t)config_int(p->config, "weir.link.mtu"),
+			.rx_descriptors = descriptors,
+			.tx_descriptors = descriptors,
+	};
 }
 
 static int start_eal(struct program *p)
 {
 	char line[EAL_LINE_BYTES];
 	struct config_list extra;
-	const char *port = config_text(p->config, "weir.link.port");
-	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
-			link_memory_bytes(p);
+	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count);
+	struct port_config port = link_port_config(p);
 
+	if (has_link(p))
+		memory += port_memory_bytes(&port);
 	if (config_is_set(p->config, "weir.memory"))
 		memory = (size_t)config_size(p->config, "weir.memory");
 	config_list(p->config, "weir.eal.args", &extra);
@@ -187,7 +189,7 @@ static int start_eal(struct program *p)
 					.control_cpus = p->choice.control_cpus,
 					.use_hugepages = p->use_hugepages,
 					.memory_bytes = memory,
-					.ports = &port,
+					.ports = &port.name,
 					.port_count = has_link(p) ? 1 : 0,
 					.extra = extra.items,
 					.extra_count = extra.count,
@@ -286,19 +288,12 @@ static void close_link(struct program *p)
 
 static int open_link(struct program *p)
 {
-	uint16_t descriptors = (uint16_t)config_int(p->config, "weir.link.descriptors");
+	struct port_config port = link_port_config(p);
 	char text[PORT_TEXT_BYTES];
 
 	if (!has_link(p))
 		return 0;
-	int rc = port_create(&p->port,
-			&(struct port_config){
-					.name = config_text(p->config, "weir.link.port"),
-					.mtu = (uint32_t)config_int(p->config, "weir.link.mtu"),
-					.rx_descriptors = descriptors,
-					.tx_descriptors = descriptors,
-			},
-			p->error);
+	int rc = port_create(&p->port, &port, p->error);
 	if (rc == 0)
 		rc = port_transport_create(&p->wire, p->port);
 	if (rc == 0)

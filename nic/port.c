@@ -10,36 +10,39 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nic/port_driver.h"
+#include "nic/port_mtu.h"
+
 enum {
 	ETHERNET_BYTES = 14,
 	FRAME_BYTES_LIMIT = 9218, /* transport.h's FRAME_BYTES_MAX */
-	MTU_MIN = 562,
 	DRIVER_BYTES = 32,
 	RX_SLACK = 256, /* received and not yet released, and what the cache hides */
 	POOL_CACHE = 64,
 	STOP_US = 50000,
+	MEMORY_SLACK = 2048,              /* frames */
+	MEMORY_DEVICE_BYTES = 8 << 20,    /* what it takes beside its frames */
+	MBUF_BYTES = 512,
 };
 
 struct port {
 	uint16_t id;
 	char name[64], driver[DRIVER_BYTES];
+	const struct port_driver *traits;
 	uint32_t mtu;
 	uint16_t rx_descriptors, tx_descriptors;
 	bool can_udp_checksum, has_segments, can_reclaim, is_started, is_closed;
 	struct rte_mempool *rx_pool;
 };
 
-/* Drivers whose transmit call copies, so that nothing is left for later. */
-static bool copies_at_once(const char *driver)
+/* Frames to receive, heads to send, and those that are sent in place. */
+size_t port_memory_bytes(const struct port_config *config)
 {
-	static const char *const names[] = {"net_memif", "net_af_packet", "net_vhost", "net_ring",
-			"net_pcap", "net_tap"};
+	size_t frames = (size_t)config->rx_descriptors + config->tx_descriptors + MEMORY_SLACK;
+	size_t frame = config->mtu > RTE_ETHER_MTU ? FRAME_BYTES_LIMIT : RTE_MBUF_DEFAULT_BUF_SIZE;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(driver, names[i]) == 0)
-			return true;
-	}
-	return false;
+	frames += port_driver_find(config->name)->rx_bufs;
+	return frames * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;
 }
 
 static void list_ports(char text[PORT_TEXT_BYTES])
@@ -91,37 +94,15 @@ static uint16_t bounded(uint16_t wanted, const struct rte_eth_desc_lim *limits)
 static int make_pool(struct port *p, const struct rte_eth_dev_info *info)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
-	uint32_t room = p->mtu + ETHERNET_BYTES + 8 + RTE_PKTMBUF_HEADROOM;
+	uint32_t room = port_mtu_receive_bytes(p->mtu, info) + RTE_PKTMBUF_HEADROOM;
 
-	if (room < info->min_rx_bufsize + RTE_PKTMBUF_HEADROOM)
-		room = info->min_rx_bufsize + RTE_PKTMBUF_HEADROOM;
 	if (room < RTE_MBUF_DEFAULT_BUF_SIZE)
 		room = RTE_MBUF_DEFAULT_BUF_SIZE;
 	snprintf(name, sizeof(name), "weir_rx_%u", p->id);
-	p->rx_pool = rte_pktmbuf_pool_create(name, p->rx_descriptors + RX_SLACK, POOL_CACHE, 0,
+	p->rx_pool = rte_pktmbuf_pool_create(name,
+			p->rx_descriptors + p->traits->rx_bufs + RX_SLACK, POOL_CACHE, 0,
 			(uint16_t)room, SOCKET_ID_ANY);
 	return p->rx_pool != NULL ? 0 : -ENOMEM;
-}
-
-static int refuse_mtu(const struct port *p, uint32_t most, char error[PORT_ERROR_BYTES])
-{
-	snprintf(error, PORT_ERROR_BYTES,
-			"port %s: an MTU of %u is not between %d and %u; set weir.link.mtu",
-			p->name, p->mtu, MTU_MIN, most);
-	return -EINVAL;
-}
-
-static int choose_mtu(
-		struct port *p, const struct port_config *config, char error[PORT_ERROR_BYTES])
-{
-	uint16_t own;
-
-	if (rte_eth_dev_get_mtu(p->id, &own) != 0)
-		own = RTE_ETHER_MTU;
-	p->mtu = config->mtu > 0 ? config->mtu : own;
-	if (p->mtu >= MTU_MIN && p->mtu + ETHERNET_BYTES <= FRAME_BYTES_LIMIT)
-		return 0;
-	return refuse_mtu(p, FRAME_BYTES_LIMIT - ETHERNET_BYTES, error);
 }
 
 static int configure(struct port *p, const struct port_config *config,
@@ -135,20 +116,18 @@ static int configure(struct port *p, const struct port_config *config,
 		return rc;
 	snprintf(p->driver, sizeof(p->driver), "%s",
 			info.driver_name != NULL ? info.driver_name : "?");
-	rc = choose_mtu(p, config, error);
+	p->traits = port_driver_find(p->driver);
+	rc = port_mtu_choose(&p->mtu, config, p->id, &info, error);
 	if (rc != 0)
 		return rc;
 	p->has_segments = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 ||
-			copies_at_once(p->driver);
+			p->traits->copies;
 	p->can_udp_checksum = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
 	conf.txmode.offloads = info.tx_offload_capa &
 			(RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (p->mtu <= info.max_mtu && p->mtu + ETHERNET_BYTES + RTE_ETHER_CRC_LEN <=
 			info.max_rx_pktlen)
 		conf.rxmode.mtu = p->mtu;
-	else if (!copies_at_once(p->driver))
-		return refuse_mtu(p, RTE_MIN(info.max_mtu, info.max_rx_pktlen -
-				ETHERNET_BYTES - RTE_ETHER_CRC_LEN), error);
 	p->rx_descriptors = bounded(config->rx_descriptors, &info.rx_desc_lim);
 	p->tx_descriptors = bounded(config->tx_descriptors, &info.tx_desc_lim);
 	rc = rte_eth_dev_configure(p->id, 1, 1, &conf);
@@ -165,13 +144,6 @@ static int configure(struct port *p, const struct port_config *config,
 	return rc;
 }
 
-/* A memif client does not start before its server is there, and not again after that was away; a
- * server waits by itself. */
-static bool is_dialling(const struct port *p)
-{
-	return strcmp(p->driver, "net_memif") == 0;
-}
-
 bool port_is_running(const struct port *p)
 {
 	return p->is_started;
@@ -179,7 +151,7 @@ bool port_is_running(const struct port *p)
 
 void port_try_start(struct port *p)
 {
-	if (!is_dialling(p))
+	if (!p->traits->dials)
 		return;
 	if (p->is_started)
 		(void)rte_eth_dev_stop(p->id);
@@ -189,7 +161,7 @@ void port_try_start(struct port *p)
 /* It would say so at each attempt. */
 static void hush(const struct port *p)
 {
-	if (is_dialling(p))
+	if (p->traits->dials)
 		(void)rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_EMERG);
 }
 
@@ -199,12 +171,12 @@ static int start(struct port *p, const struct port_config *config)
 {
 	int rc = config->mtu > 0 ? rte_eth_dev_set_mtu(p->id, (uint16_t)config->mtu) : 0;
 
-	if (rc != 0 && rc != -ENOTSUP && !copies_at_once(p->driver))
+	if (rc != 0 && rc != -ENOTSUP && !p->traits->copies)
 		return rc;
 	hush(p);
 	rc = rte_eth_dev_start(p->id);
 	if (rc != 0)
-		return is_dialling(p) ? 0 : rc;
+		return p->traits->dials ? 0 : rc;
 	p->is_started = true;
 	/* Kernel devices would otherwise drop what is not for their own MAC. */
 	(void)rte_eth_promiscuous_enable(p->id);
@@ -218,6 +190,7 @@ int port_create(struct port **out, const struct port_config *config, char error[
 
 	if (p == NULL)
 		return -ENOMEM;
+	p->traits = port_driver_find(config->name);
 	error[0] = '\0';
 	int rc = find(p, config, error);
 	if (rc == 0)
@@ -245,7 +218,7 @@ void port_stop(struct port *p)
 		(void)rte_eth_dev_stop(p->id);
 	/* net_memif hears on another thread of a peer that goes, and is not safe against that while
 	 * it closes. */
-	if (is_dialling(p))
+	if (p->traits->dials)
 		usleep(STOP_US);
 	(void)rte_eth_dev_close(p->id);
 	p->is_started = false;
@@ -305,7 +278,7 @@ bool port_can_udp_checksum(const struct port *p)
 bool port_can_refer(const struct port *p)
 {
 	return p->has_segments && rte_eal_iova_mode() == RTE_IOVA_VA &&
-			(p->can_reclaim || copies_at_once(p->driver));
+			(p->can_reclaim || p->traits->copies);
 }
 
 void port_print(const struct port *p, char text[PORT_TEXT_BYTES])

@@ -15,6 +15,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct port;
@@ -27,6 +28,9 @@ struct port_config {
 	uint32_t mtu;              /* 0: the device's own */
 	uint16_t rx_descriptors, tx_descriptors; /* wanted; the device may round or bound them */
 };
+
+/* What it will take of the EAL, which must be told before. */
+size_t port_memory_bytes(const struct port_config *config);
 
 int port_create(struct port **out, const struct port_config *config,
 		char error[PORT_ERROR_BYTES]);

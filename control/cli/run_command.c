@@ -26,9 +26,12 @@ static const char help[] =
 		"more ends at once.\n"
 		"\n"
 		"  --taskmanagers N        how many processes; one runs the job, others stand by\n"
-		"                          (1)\n"
-		"  --link memif            the job runs on both of two TaskManagers, joined by\n"
+		"                          unless a link joins them (1)\n"
+		"  --link memif|vhost      the job runs on both of two TaskManagers, joined by\n"
 		"                          shared memory\n"
+		"  --link af_packet:IF,IF...|af_xdp:IF,IF...\n"
+		"                          it runs on all, each with a network interface of its\n"
+		"                          own (as root)\n"
 		"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"
 		"  --allow-rewind          when the newest checkpoint is damaged take an older\n"
 		"                          one, and withdraw the output committed above it\n"
@@ -44,10 +47,12 @@ static const char help[] =
 		"  weir run control/jobs/flow-metering.yaml --set source.path=a.pcap\n"
 		"  weir run job.yaml --taskmanagers 2 -D execution.checkpointing.interval=100ms\n"
 		"  weir run job.yaml --taskmanagers 2 --link memif\n"
+		"  weir run job.yaml --taskmanagers 3 --link af_packet:veth0,veth1,veth2\n"
 		"  weir run job.yaml --restore latest --json\n";
 
 /* -1: go on; else the exit code. */
-static int take_option(int option, struct run_options *run, struct job_options *job)
+static int take_option(int option, struct run_options *run, struct job_options *job,
+		const char **link)
 {
 	char *end;
 
@@ -60,11 +65,7 @@ static int take_option(int option, struct run_options *run, struct job_options *
 					"--taskmanagers: expected a number from 1 to 64");
 		return -1;
 	case OPTION_LINK:
-		if (strcmp(optarg, "memif") != 0)
-			return cli_usage(run->is_json, "run",
-					"--link: memif is the only one; for other ports start "
-					"weir-taskmanager with weir.link.port");
-		run->is_linked = true;
+		*link = optarg;
 		return -1;
 	case OPTION_RESTORE:
 		if (optarg[0] == '-')
@@ -106,20 +107,21 @@ int run_command(int argc, char **argv)
 	struct job_options job = {0};
 	struct config *config;
 	struct job_spec *spec;
+	const char *link = NULL;
+	char error[RUN_LINK_TEXT_BYTES];
 	int option;
 
 	optind = 0; /* getopt starts anew */
 	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
-		int code = take_option(option, &run, &job);
+		int code = take_option(option, &run, &job, &link);
 
 		if (code >= 0)
 			return code;
 	}
 	if (argc - optind != 1)
 		return cli_usage(run.is_json, "run", "expected one job file");
-	if (run.is_linked && run.taskmanager_count != 2)
-		return cli_usage(run.is_json, "run",
-				"--link memif joins two: give --taskmanagers 2 too");
+	if (link != NULL && !run_link_parse(&run.link, link, run.taskmanager_count, error))
+		return cli_usage(run.is_json, "run", error);
 	run.job_path = argv[optind];
 	run.config_path = job.config_path;
 	run.defines = job.defines;

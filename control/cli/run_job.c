@@ -127,13 +127,15 @@ static int start_child(struct run *r, struct child *c, const char *const *own)
 
 static int start_coordinator(struct run *r)
 {
-	char rpc_port[64] = "jobmanager.rpc.port=0", rest_port[64] = "";
+	char rpc_port[64] = "jobmanager.rpc.port=0", rest_port[64] = "", spread[64];
 	const char *own[9] = {NULL};
 	uint32_t count = 0;
 
-	if (r->options->is_linked) {
+	if (r->options->link.kind != RUN_LINK_NONE) {
+		snprintf(spread, sizeof(spread), "weir.job.taskmanagers=%u",
+				r->options->taskmanager_count);
 		own[count++] = "-D";
-		own[count++] = "weir.job.taskmanagers=2";
+		own[count++] = spread;
 	}
 
 	/* What an earlier run left is not this one's; started again, it goes on with this job. */
@@ -160,15 +162,13 @@ static int start_coordinator(struct run *r)
 
 static int start_taskmanager(struct run *r, uint32_t index)
 {
-	char vdev[160];
-	const char *own[] = {"--coordinator", r->rpc, NULL, "weir.link.port=net_memif0", "-D", vdev,
-			NULL};
+	struct run_link_words link;
+	const char *own[] = {"--coordinator", r->rpc, NULL, link.port, "-D", link.eal, NULL};
 
-	if (r->options->is_linked) {
-		/* The second one dials the first one's socket, which has no file. */
-		snprintf(vdev, sizeof(vdev),
-				"weir.eal.args=--vdev=net_memif0,role=%s,socket=weir-%d",
-				index == 0 ? "server" : "client", (int)getpid());
+	if (index == 0)
+		run_link_sweep(&r->options->link, (int)getpid());
+	if (r->options->link.kind != RUN_LINK_NONE) {
+		run_link_words(&r->options->link, index, (int)getpid(), &link);
 		own[2] = "-D";
 	}
 	return start_child(r, &r->taskmanagers[index], own);
@@ -545,6 +545,7 @@ int run_job(const struct run_options *options, const struct config *config,
 	for (uint32_t i = 0; i < options->taskmanager_count; i++)
 		child_end(&r.taskmanagers[i], END_TIMEOUT_MS);
 	child_end(&r.coordinator, END_TIMEOUT_MS);
+	run_link_sweep(&options->link, (int)getpid());
 	json_decref(r.summary);
 	if (r.has_reported)
 		return code;

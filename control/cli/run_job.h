@@ -8,6 +8,7 @@
  * Errors   an exit code.
  */
 
+#include "control/cli/run_link.h"
 #include "control/config/job_file.h"
 
 struct run_options {
@@ -16,7 +17,7 @@ struct run_options {
 	const char *const *defines, *const *sets;
 	uint32_t define_count, set_count;
 	uint32_t taskmanager_count;
-	bool is_linked;                        /* the job is on all of them, joined by memif */
+	struct run_link link;                  /* the job is on all of them, joined by it */
 	const char *restore;                   /* "none", "latest", a path */
 	bool must_allow_rewind, is_json, is_quiet;
 };

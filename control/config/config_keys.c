@@ -263,7 +263,7 @@ static const struct config_key keys[] = {
 	{TEXT("weir.link.gateway", ""), FOR(TASKMANAGER), FORM(link_gateway),
 		HELP("MAC to send to on a routed path; empty: to the peer's own")},
 	{INTEGER("weir.link.mtu", "0"), BOUNDS(0, 9204), FOR(TASKMANAGER),
-		HELP("largest IP packet on it; 0: the port's own. Both ends use the smaller one")},
+		HELP("largest IP packet on it, the same at all ends; 0: the port's own")},
 	{INTEGER("weir.link.descriptors", "1024"), BOUNDS(64, 32768), FOR(TASKMANAGER),
 		HELP("frames its queues hold, as far as the port can")},
 	{DURATION("weir.link.timeout", "3 s"), BOUNDS(100 * MS, INT64_MAX), FOR(TASKMANAGER),

@@ -12,10 +12,12 @@
 #include "dataplane/operator/operator.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGISTER_TIMEOUT_S = 10 };
+enum { REGISTER_TIMEOUT_S = 10, FAULT_BYTES = 256 };
 
 /* One connection; a member once it has registered. */
 struct guest {
@@ -115,8 +117,38 @@ static void fill_row(struct resource_row *row, const struct guest *g,
 	row->heard_ms = clock_wall_ms();
 }
 
+/* The fourth word of a link's address; 0: no link. */
+static uint32_t frame_bytes_of(const char *link)
+{
+	uint32_t bytes;
+
+	return sscanf(link, "%*s %*s %*s %" SCNu32, &bytes) == 1 ? bytes : 0;
+}
+
+/* Whoever may be joined to it by a link must take frames of one size. */
+static bool is_frame_odd(const struct resource_manager *r, const Weir__RegisterTaskManager *m,
+		char text[FAULT_BYTES])
+{
+	uint32_t own = frame_bytes_of(m->link_address);
+
+	for (uint32_t i = 0; own != 0 && i < MEMBERS_COUNT_MAX; i++) {
+		uint32_t other = frame_bytes_of(r->rows[i].link);
+
+		if (!r->membership.members[i].is_here || other == 0 || other == own ||
+				strcmp(r->rows[i].id, m->id) == 0)
+			continue;
+		snprintf(text, FAULT_BYTES,
+				"its link has frames of %" PRIu32 " bytes, that of TaskManager "
+				"%.64s has %" PRIu32 "; give all the same weir.link.mtu",
+				own, r->rows[i].id, other);
+		return true;
+	}
+	return false;
+}
+
 /* What is in the way of a registration; NULL: nothing. */
-static const char *fault_of(const struct guest *g, const Weir__RegisterTaskManager *m)
+static const char *fault_of(const struct guest *g, const Weir__RegisterTaskManager *m,
+		char text[FAULT_BYTES])
 {
 	if (g->member != MEMBER_NONE)
 		return "registered already";
@@ -127,14 +159,15 @@ static const char *fault_of(const struct guest *g, const Weir__RegisterTaskManag
 		       "everywhere";
 	if (strlen(m->id) >= MEMBER_ID_BYTES)
 		return "its name is too long";
-	return NULL;
+	return is_frame_odd(g->manager, m, text) ? text : NULL;
 }
 
 /* False: the guest is gone. */
 static bool enroll(struct guest *g, const Weir__RegisterTaskManager *m)
 {
 	struct resource_manager *r = g->manager;
-	const char *fault = fault_of(g, m);
+	char text[FAULT_BYTES];
+	const char *fault = fault_of(g, m, text);
 
 	if (fault == NULL) {
 		resource_manager_expel(

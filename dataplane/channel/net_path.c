@@ -137,17 +137,15 @@ static void build_ipv6(struct net_path *p, const struct net_address *local,
 int net_path_init(struct net_path *p, const struct net_address *local,
 		const struct net_address *remote, const uint8_t *gateway)
 {
-	uint32_t least = local->frame_bytes_max < remote->frame_bytes_max
-			? local->frame_bytes_max
-			: remote->frame_bytes_max;
-
-	if (local->is_ipv6 != remote->is_ipv6 || least < FRAME_BYTES_MIN)
+	if (local->is_ipv6 != remote->is_ipv6 || local->frame_bytes_max < FRAME_BYTES_MIN)
 		return -EINVAL;
+	if (local->frame_bytes_max != remote->frame_bytes_max)
+		return -EMSGSIZE;
 	*p = (struct net_path){
 			.is_ipv6 = local->is_ipv6,
 			.byte_count = ETHERNET_BYTES + UDP_BYTES +
 					(local->is_ipv6 ? IPV6_BYTES : IPV4_BYTES),
-			.frame_bytes_max = least,
+			.frame_bytes_max = local->frame_bytes_max,
 	};
 	memcpy(p->bytes, gateway != NULL ? gateway : remote->mac, 6);
 	memcpy(p->bytes + 6, local->mac, 6);

@@ -8,8 +8,8 @@
  *          ARP is needed.
  * Thread   any.
  * Memory   none.
- * Errors   -EINVAL with nothing else done; -EBADMSG for a frame that is damaged or hostile, -ENOMSG
- *          for one that is not for us.
+ * Errors   -EINVAL, -EMSGSIZE with nothing else done; -EBADMSG for a frame that is damaged or
+ *          hostile, -ENOMSG for one that is not for us.
  */
 
 #include "dataplane/base/limits.h"
@@ -52,7 +52,8 @@ void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_B
 bool net_mac_parse(const char *text, uint8_t mac[6]);
 
 /* `gateway`: the MAC to send to on a routed path, NULL: the remote end's own.  -EINVAL when one end
- * speaks IPv4 and the other IPv6, or one of them takes less than FRAME_BYTES_MIN. */
+ * speaks IPv4 and the other IPv6, or they take less than FRAME_BYTES_MIN; -EMSGSIZE when they do
+ * not take the same. */
 int net_path_init(struct net_path *p, const struct net_address *local,
 		const struct net_address *remote, const uint8_t *gateway);
 

@@ -70,9 +70,9 @@ static int refuse(const struct task_group *g, uint32_t index, int status,
 	net_address_print(link_port_address(g->config.port), local);
 	net_address_print(&peer->address, remote);
 	snprintf(error, TASKMANAGER_ERROR_BYTES,
-			"no link can be made from %s to %s: %s (both ends need one IP version, and "
-			"an MTU whose frames hold a buffer of taskmanager.memory.segment-size in "
-			"128 pieces)",
+			"no link can be made from %s to %s: %s (both ends need one IP version and "
+			"one weir.link.mtu, whose frames hold a buffer of "
+			"taskmanager.memory.segment-size in 128 pieces)",
 			local, remote, strerror(-status));
 	return status;
 }

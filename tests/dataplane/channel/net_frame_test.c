@@ -21,8 +21,8 @@ static struct net_path path(bool is_ipv6)
 {
 	struct net_address a = address(is_ipv6 ? "02:00:00:00:00:01 fd00::1 6125 1514 512"
 					       : "02:00:00:00:00:01 10.0.0.1 6125 1514 512");
-	struct net_address b = address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014 512"
-					       : "02:00:00:00:00:02 10.0.0.2 7000 9014 512");
+	struct net_address b = address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 1514 512"
+					       : "02:00:00:00:00:02 10.0.0.2 7000 1514 512");
 	struct net_path p;
 
 	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
@@ -32,8 +32,8 @@ static struct net_path path(bool is_ipv6)
 
 static struct net_address remote(bool is_ipv6)
 {
-	return address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 9014 512"
-			       : "02:00:00:00:00:02 10.0.0.2 7000 9014 512");
+	return address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 1514 512"
+			       : "02:00:00:00:00:02 10.0.0.2 7000 1514 512");
 }
 
 /* The frame as one piece of memory. */
@@ -260,6 +260,18 @@ Test(net_path, prints_an_address_as_it_reads_it)
 	}
 	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		cr_assert_eq(net_address_parse(bad[i], &a), -EINVAL, "%s", bad[i]);
+}
+
+Test(net_path, is_refused_when_the_ends_take_frames_of_other_sizes)
+{
+	struct net_address a = remote(false), b = a;
+	struct net_path p;
+
+	b.frame_bytes_max = 9014;
+	cr_assert_eq(net_path_init(&p, &a, &b, NULL), -EMSGSIZE);
+	cr_assert_eq(net_path_init(&p, &b, &a, NULL), -EMSGSIZE);
+	cr_assert_eq(net_path_init(&p, &b, &b, NULL), 0);
+	cr_assert_eq(p.frame_bytes_max, 9014, "jumbo when both say so");
 }
 
 Test(net_path, goes_to_the_gateway_when_there_is_one)

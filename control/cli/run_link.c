@@ -1,0 +1,144 @@
+#include "control/cli/run_link.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const names[] = {
+		[RUN_LINK_MEMIF] = "memif",
+		[RUN_LINK_VHOST] = "vhost",
+		[RUN_LINK_AF_PACKET] = "af_packet",
+		[RUN_LINK_AF_XDP] = "af_xdp",
+};
+
+enum { KINDS_COUNT = sizeof(names) / sizeof(names[0]) };
+
+static bool is_between_two(const struct run_link *l)
+{
+	return l->kind == RUN_LINK_MEMIF || l->kind == RUN_LINK_VHOST;
+}
+
+static bool is_interface(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length == 0 || length >= RUN_LINK_NAME_BYTES)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (!isgraph((unsigned char)name[i]) || name[i] == '/')
+			return false;
+	}
+	return true;
+}
+
+static bool take_interfaces(struct run_link *l, const char *text)
+{
+	char list[RUN_LINK_TEXT_BYTES], *rest;
+
+	if (strlen(text) >= sizeof(list))
+		return false;
+	snprintf(list, sizeof(list), "%s", text);
+	for (char *name = strtok_r(list, ",", &rest); name != NULL;
+			name = strtok_r(NULL, ",", &rest)) {
+		if (!is_interface(name) || l->interface_count == RUN_LINK_INTERFACES_MAX)
+			return false;
+		snprintf(l->interfaces[l->interface_count++], RUN_LINK_NAME_BYTES, "%s", name);
+	}
+	return true;
+}
+
+static bool check_counts(const struct run_link *l, uint32_t count, char error[RUN_LINK_TEXT_BYTES])
+{
+	const char *name = names[l->kind];
+
+	if (is_between_two(l)) {
+		snprintf(error, RUN_LINK_TEXT_BYTES,
+				"--link %s joins two: give --taskmanagers 2; af_packet or af_xdp "
+				"over a bridge join more",
+				name);
+		return count == 2 && l->interface_count == 0;
+	}
+	snprintf(error, RUN_LINK_TEXT_BYTES,
+			"--link %s: name a network interface for each of %u TaskManagers (at "
+			"least 2), such as %s:veth0,veth1",
+			name, count, name);
+	return count >= 2 && count == l->interface_count;
+}
+
+bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_count,
+		char error[RUN_LINK_TEXT_BYTES])
+{
+	size_t length = strcspn(text, ":");
+
+	*l = (struct run_link){0};
+	for (uint32_t k = RUN_LINK_MEMIF; k < KINDS_COUNT; k++) {
+		if (strlen(names[k]) == length && strncmp(names[k], text, length) == 0)
+			l->kind = (enum run_link_kind)k;
+	}
+	if (l->kind == RUN_LINK_NONE) {
+		snprintf(error, RUN_LINK_TEXT_BYTES,
+				"--link: expected memif, vhost, af_packet:IF,IF..., or "
+				"af_xdp:IF,IF...; for other ports start weir-taskmanager with "
+				"weir.link.port");
+		return false;
+	}
+	if (text[length] == ':' && !take_interfaces(l, text + length + 1)) {
+		snprintf(error, RUN_LINK_TEXT_BYTES,
+				"--link: expected at most %d names of network interfaces after "
+				"the colon, with commas between",
+				RUN_LINK_INTERFACES_MAX);
+		return false;
+	}
+	return check_counts(l, taskmanager_count, error);
+}
+
+/* vhost-user needs a path. */
+static void print_socket(int run, char path[64])
+{
+	snprintf(path, 64, "/tmp/weir-%d-vhost.sock", run);
+}
+
+/* Whoever of two is started again finds the other: the second dials a memif, and it dials a
+ * virtio-user device that listens. */
+void run_link_words(const struct run_link *l, uint32_t index, int run, struct run_link_words *w)
+{
+	char device[16], arguments[160], path[64];
+
+	snprintf(device, sizeof(device), "%s0", names[l->kind]);
+	print_socket(run, path);
+	switch (l->kind) {
+	case RUN_LINK_MEMIF:
+		snprintf(arguments, sizeof(arguments), "role=%s,socket=weir-%d",
+				index == 0 ? "server" : "client", run);
+		break;
+	case RUN_LINK_VHOST:
+		snprintf(device, sizeof(device), "%s", index == 0 ? "virtio_user0" : "vhost0");
+		snprintf(arguments, sizeof(arguments),
+				index == 0 ? "path=%s,server=1,queue_size=1024"
+					   : "iface=%s,client=1",
+				path);
+		break;
+	case RUN_LINK_AF_PACKET:
+		snprintf(arguments, sizeof(arguments), "iface=%s", l->interfaces[index]);
+		break;
+	case RUN_LINK_AF_XDP:
+		snprintf(arguments, sizeof(arguments), "iface=%s,force_copy=1,busy_budget=0",
+				l->interfaces[index]);
+		break;
+	case RUN_LINK_NONE:
+		break;
+	}
+	snprintf(w->port, sizeof(w->port), "weir.link.port=net_%s", device);
+	snprintf(w->eal, sizeof(w->eal), "weir.eal.args=--vdev=net_%s,%s", device, arguments);
+}
+
+void run_link_sweep(const struct run_link *l, int run)
+{
+	char path[64];
+
+	if (l->kind != RUN_LINK_VHOST)
+		return;
+	print_socket(run, path);
+	(void)unlink(path);
+}

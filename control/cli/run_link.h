@@ -1,0 +1,47 @@
+#pragma once
+
+/*
+ * run_link: what joins the TaskManagers of `weir run --link`: the port that each is given.
+ *
+ * Place    control/cli; used by run_command and run_job.  Values only.
+ * Thread   one.
+ * Errors   false with one line.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	RUN_LINK_TEXT_BYTES = 256,
+	RUN_LINK_INTERFACES_MAX = 16,
+	RUN_LINK_NAME_BYTES = 16, /* of an interface, with its 0 */
+};
+
+enum run_link_kind {
+	RUN_LINK_NONE,
+	RUN_LINK_MEMIF,     /* shared memory of two */
+	RUN_LINK_VHOST,     /* the same, by vhost-user and virtio-user */
+	RUN_LINK_AF_PACKET, /* a network interface for each */
+	RUN_LINK_AF_XDP,
+};
+
+struct run_link {
+	enum run_link_kind kind;
+	uint32_t interface_count;
+	char interfaces[RUN_LINK_INTERFACES_MAX][RUN_LINK_NAME_BYTES];
+};
+
+/* Of "memif", "vhost", "af_packet:IF,IF...", "af_xdp:IF,IF..."; `taskmanager_count`: how many are
+ * to be joined. */
+bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_count,
+		char error[RUN_LINK_TEXT_BYTES]);
+
+/* Config of TaskManager `index`, as KEY=VALUE; `run`: the id of the process that runs them. */
+struct run_link_words {
+	char port[RUN_LINK_TEXT_BYTES], eal[RUN_LINK_TEXT_BYTES];
+};
+void run_link_words(const struct run_link *l, uint32_t index, int run, struct run_link_words *w);
+
+/* Removes what ports of that run leave behind when they are killed; before the first TaskManager
+ * starts, and at the end. */
+void run_link_sweep(const struct run_link *l, int run);

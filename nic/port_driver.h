@@ -1,0 +1,23 @@
+#pragma once
+
+/*
+ * port_driver: what must be known of a driver and cannot be asked of the device.
+ *
+ * Place    nic; used by port.
+ * Thread   any.
+ * Errors   none: an unknown driver is taken for one of a card.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct port_driver {
+	const char *name; /* "net_memif" */
+	bool copies;      /* its transmit call copies: nothing is left for later */
+	bool has_frame_size; /* framesz=, of which it does not tell */
+	bool dials;       /* a client that does not start before its server is there */
+	uint32_t rx_bufs; /* it takes so many at once beside its descriptors */
+};
+
+/* By the driver's name, or by that of a virtual device: "net_memif0". */
+const struct port_driver *port_driver_find(const char *name);

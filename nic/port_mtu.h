@@ -1,0 +1,22 @@
+#pragma once
+
+/*
+ * port_mtu: the largest IP packet of a port: what was asked for, held against what device and
+ * network interface can.
+ *
+ * Place    nic; used by port.
+ * Thread   the control thread, once.
+ * Errors   -EINVAL with one line that says what to do.
+ */
+
+#include "nic/port.h"
+
+struct rte_eth_dev_info;
+
+enum { PORT_MTU_MIN = 562 };
+
+/* What a buffer must hold, so that a frame lies in one piece and the driver takes it. */
+uint32_t port_mtu_receive_bytes(uint32_t mtu, const struct rte_eth_dev_info *info);
+
+int port_mtu_choose(uint32_t *mtu, const struct port_config *config, uint16_t port_id,
+		const struct rte_eth_dev_info *info, char error[PORT_ERROR_BYTES]);

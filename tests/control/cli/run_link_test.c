@@ -1,0 +1,78 @@
+/* What --link says, and what each TaskManager is told. */
+
+#include "control/cli/run_link.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static struct run_link parsed(const char *text, uint32_t count)
+{
+	char error[RUN_LINK_TEXT_BYTES] = "";
+	struct run_link l;
+
+	cr_assert(run_link_parse(&l, text, count, error), "%s: %s", text, error);
+	return l;
+}
+
+static void refused(const char *text, uint32_t count, const char *why)
+{
+	char error[RUN_LINK_TEXT_BYTES] = "";
+	struct run_link l;
+
+	cr_assert_not(run_link_parse(&l, text, count, error), "%s", text);
+	cr_assert_not_null(strstr(error, why), "%s: %s", text, error);
+}
+
+Test(run_link, joins_two_by_shared_memory)
+{
+	struct run_link l = parsed("memif", 2);
+	struct run_link_words w;
+
+	run_link_words(&l, 0, 77, &w);
+	cr_assert_str_eq(w.port, "weir.link.port=net_memif0");
+	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_memif0,role=server,socket=weir-77");
+	run_link_words(&l, 1, 77, &w);
+	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_memif0,role=client,socket=weir-77");
+}
+
+Test(run_link, lets_a_vhost_dial_a_virtio_user)
+{
+	struct run_link l = parsed("vhost", 2);
+	struct run_link_words w;
+
+	run_link_words(&l, 0, 77, &w);
+	cr_assert_str_eq(w.port, "weir.link.port=net_virtio_user0");
+	cr_assert_not_null(strstr(w.eal, "path=/tmp/weir-77-vhost.sock,server=1"), "%s", w.eal);
+	run_link_words(&l, 1, 77, &w);
+	cr_assert_str_eq(w.port, "weir.link.port=net_vhost0");
+	cr_assert_not_null(strstr(w.eal, "iface=/tmp/weir-77-vhost.sock,client=1"), "%s", w.eal);
+}
+
+Test(run_link, gives_each_an_interface)
+{
+	struct run_link l = parsed("af_packet:eth1,eth2,eth3", 3);
+	struct run_link_words w;
+
+	run_link_words(&l, 2, 77, &w);
+	cr_assert_str_eq(w.port, "weir.link.port=net_af_packet0");
+	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_af_packet0,iface=eth3");
+	l = parsed("af_xdp:a,b", 2);
+	run_link_words(&l, 0, 77, &w);
+	cr_assert_not_null(strstr(w.eal, "net_af_xdp0,iface=a,"), "%s", w.eal);
+}
+
+Test(run_link, refuses_what_cannot_be_joined)
+{
+	refused("memif", 1, "joins two: give --taskmanagers 2");
+	refused("memif", 3, "af_packet or af_xdp over a bridge join more");
+	refused("vhost", 3, "joins two");
+	refused("memif:eth0,eth1", 2, "joins two");
+	refused("af_packet", 2, "af_packet:veth0,veth1");
+	refused("af_packet:eth0", 2, "each of 2 TaskManagers");
+	refused("af_packet:eth0", 1, "at least 2");
+	refused("af_packet:eth0,eth1", 3, "each of 3 TaskManagers");
+	refused("af_packet:eth0,et/1", 2, "names of network interfaces");
+	refused("af_packet:eth0,an-interface-far-too-long", 2, "names of network interfaces");
+	refused("memifs", 2, "expected memif, vhost");
+	refused("", 2, "expected memif, vhost");
+}

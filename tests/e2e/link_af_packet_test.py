@@ -1,0 +1,51 @@
+"""A job over TaskManagers on hosts of their own, joined by net_af_packet over veth, gives what it
+gives on one: two or three of them, with aligned and unaligned checkpoints, jumbo frames, and when
+each is killed."""
+
+from clusters import FlowJob
+from harness import expect, expect_equal
+from namespaces import Hosts, ip
+
+TIMEOUT = 120
+
+
+def taskmanager(arguments="", **more):
+    return {"weir.link.port": "net_af_packet0",
+            "weir.eal.args": f"--vdev=net_af_packet0,iface=eth1{arguments}", **more}
+
+
+def bridge(hosts, count):
+    """A switch in the hub with a host at each of its ports."""
+    ip("-n", hosts.hub, "link", "add", "data", "type", "bridge")
+    ip("-n", hosts.hub, "link", "set", "data", "up")
+    for i in range(count):
+        hosts.join(hosts.hub, f"data{i}", hosts.hosts[i], "eth1", mtu=9000)
+        ip("-n", hosts.hub, "link", "set", f"data{i}", "master", "data")
+
+
+def kill_each(cluster):
+    w = cluster.world
+    for i in range(len(cluster.own)):
+        newest = w.newest_checkpoint("three")
+        w.wait_for_checkpoint(newest + 3, "three")
+        cluster.kill_taskmanager(i)
+        cluster.start_taskmanager(i)
+
+
+def test(w):
+    hosts = Hosts(3)
+    try:
+        bridge(hosts, 3)
+        job = FlowJob(w, hosts)
+
+        large = taskmanager(",framesz=12288,blocksz=12288", **{"weir.link.mtu": 9000})
+        summary, logs = job.run("two", [large] * 2)
+        expect_equal(summary["restarts"], 0, "restarts")
+        expect(all("(net_af_packet): frames to 9014 bytes" in log for log in logs), f"{logs}")
+
+        summary, logs = job.run("three", [taskmanager()] * 3, rate=8_000, disturb=kill_each,
+                                config={"execution.checkpointing.unaligned.enabled": "true"})
+        expect(summary["restarts"] >= 3, f"the job was restarted for each: {summary}")
+        expect(all("tasks of job" in log for log in logs), f"each had tasks: {logs}")
+    finally:
+        hosts.close()
