@@ -129,8 +129,11 @@ static void on_prepared(void *context)
 		job_stop_announce(w->jm->record, w->location, w->request);
 	if (w->announcement != NULL)
 		weir__job_record__free_unpacked(w->announcement, NULL);
-	checkpoint_coordinator_on_location_prepared(
-			w->jm->checkpoints, w->token, w->status, w->location, job_now());
+	if (w->status == 0 && w->directory[0] != 0 && w->jm->places.count > 1)
+		job_tell_location(w->jm, w->token, w->id, w->location);
+	else
+		checkpoint_coordinator_on_location_prepared(w->jm->checkpoints, w->token,
+				w->status, w->location, job_now());
 	job_pump(w->jm);
 	free(w);
 }

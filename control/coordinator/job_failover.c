@@ -259,6 +259,8 @@ static void give_back(struct job_master *jm)
 {
 	loop_timer_clear(jm->cancel_timer);
 	job_give_back_places(jm);
+	jm->locations.waiting = 0;
+	job_check_locations(jm);
 }
 
 /* Where others run on, the restart is there too: they hold the place. */
@@ -395,12 +397,14 @@ void job_master_on_lost(struct job_master *jm, uint32_t member, const char *reas
 	if (jm->is_preparing)
 		jm->generation++;
 	jm->places.members[place] = MEMBER_NONE;
+	jm->locations.waiting &= ~(1u << place);
 	for (uint32_t i = 0; i < jm->regions.count; i++)
 		jm->regions.at[i].building &= ~(1u << place);
 	const struct execution *first = fail_lost(jm, member, text);
 	if (first != NULL)
 		job_fail(jm, first, text);
 	job_check_ended(jm);
+	job_check_locations(jm);
 }
 
 /* ---- numbers ---- */

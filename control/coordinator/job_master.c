@@ -455,6 +455,8 @@ bool job_master_on_message(
 		return false; /* it may speak of other jobs too */
 	case WEIR__ENVELOPE__BODY_DEPLOY_ANSWER:
 		return job_on_deploy_answer(jm, member, envelope->deploy_answer);
+	case WEIR__ENVELOPE__BODY_SAVEPOINT_LOCATED:
+		return job_on_savepoint_located(jm, member, envelope->savepoint_located);
 	case WEIR__ENVELOPE__BODY_TASK_STATUS:
 		e = hear(jm, member, &envelope->task_status->attempt);
 		if (e != NULL)

@@ -5,6 +5,7 @@
 #include "control/config/job_file.h"
 #include "control/coordinator/checkpoint_coordinator.h"
 #include "control/coordinator/checkpoint_storage.h"
+#include "control/coordinator/job_locations.h"
 #include "control/coordinator/job_master.h"
 #include "control/coordinator/job_places.h"
 #include "control/coordinator/job_regions.h"
@@ -81,6 +82,7 @@ struct job_master {
 	struct checkpoint_coordinator *checkpoints;
 	struct loop_timer *checkpoint_timer;
 	bool is_pumping;
+	struct job_locations locations;
 	bool is_periodic_off;       /* somebody asked for that */
 	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
 	bool is_released;           /* all tasks were told that they may end (TK-13) */
@@ -97,7 +99,6 @@ struct job_master {
 	uint64_t failed_wanted;                   /* of those that failed: by a stop, see there */
 	uint32_t recent_count;
 	int32_t recent_ms[JOB_RECENT_MAX]; /* a ring, by completed count */
-
 	struct job_watchdog watch;
 
 	bool must_quiet;            /* no checkpoints any more: the tasks were released */

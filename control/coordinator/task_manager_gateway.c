@@ -7,13 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum batch_kind { BATCH_NONE, BATCH_TRIGGER, BATCH_CONFIRM, BATCH_ABORT, BATCH_CANCEL };
+enum batch_kind {
+	BATCH_NONE,
+	BATCH_TRIGGER,
+	BATCH_LOCATE,
+	BATCH_CONFIRM,
+	BATCH_ABORT,
+	BATCH_CANCEL,
+};
 
 struct batch {
 	enum batch_kind kind;
 	struct trigger_call trigger; /* of a trigger */
 	int64_t checkpoint_id;       /* of the others */
 	int64_t other_id;
+	const char *location;        /* of a locate */
 	uint32_t count, room;
 	struct id128 *attempts;
 };
@@ -61,6 +69,20 @@ static void send_trigger(const struct task_manager_gateway *g, ProtobufCBinaryDa
 	m.attempts = ids;
 	e.body_case = WEIR__ENVELOPE__BODY_TRIGGER_CHECKPOINT;
 	e.trigger_checkpoint = &m;
+	(void)connection_send(g->connection, &e);
+}
+
+static void send_locate(const struct task_manager_gateway *g, ProtobufCBinaryData *ids)
+{
+	Weir__LocateSavepoint m = WEIR__LOCATE_SAVEPOINT__INIT;
+	Weir__Envelope e = WEIR__ENVELOPE__INIT;
+
+	m.checkpoint_id = g->batch.checkpoint_id;
+	m.location = (char *)(uintptr_t)g->batch.location;
+	m.n_attempts = g->batch.count;
+	m.attempts = ids;
+	e.body_case = WEIR__ENVELOPE__BODY_LOCATE_SAVEPOINT;
+	e.locate_savepoint = &m;
 	(void)connection_send(g->connection, &e);
 }
 
@@ -116,6 +138,8 @@ void task_manager_gateway_flush(struct task_manager_gateway *g)
 		ids[i] = message_id_bytes(&b->attempts[i]);
 	if (b->kind == BATCH_TRIGGER)
 		send_trigger(g, ids);
+	else if (b->kind == BATCH_LOCATE)
+		send_locate(g, ids);
 	else if (b->kind == BATCH_CONFIRM)
 		send_confirm(g, ids);
 	else if (b->kind == BATCH_ABORT)
@@ -159,6 +183,14 @@ void task_manager_gateway_trigger(struct task_manager_gateway *g, struct attempt
 {
 	begin(g, BATCH_TRIGGER, call->checkpoint_id, 0);
 	g->batch.trigger = *call;
+	add(g, attempt);
+}
+
+void task_manager_gateway_locate(struct task_manager_gateway *g, struct attempt_id attempt,
+		int64_t checkpoint_id, const char *location)
+{
+	begin(g, BATCH_LOCATE, checkpoint_id, 0);
+	g->batch.location = location;
 	add(g, attempt);
 }
 

@@ -37,6 +37,9 @@ struct trigger_call {
 
 void task_manager_gateway_trigger(struct task_manager_gateway *g, struct attempt_id attempt,
 		const struct trigger_call *call);
+/* Where a savepoint goes; `location` must stay until the flush. */
+void task_manager_gateway_locate(struct task_manager_gateway *g, struct attempt_id attempt,
+		int64_t checkpoint_id, const char *location);
 void task_manager_gateway_confirm(struct task_manager_gateway *g, struct attempt_id attempt,
 		int64_t checkpoint_id, int64_t last_subsumed_id);
 void task_manager_gateway_abort(struct task_manager_gateway *g, struct attempt_id attempt,

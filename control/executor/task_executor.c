@@ -11,6 +11,7 @@
 #include "dataplane/wire/event.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -164,6 +165,28 @@ static void on_trigger(struct task_executor *e, const Weir__TriggerCheckpoint *m
 	}
 }
 
+/* Those that are gone need no place (TE-1); the coordinator waits for the answer all the same. */
+static void on_locate(struct task_executor *e, const Weir__LocateSavepoint *m)
+{
+	Weir__SavepointLocated answer = WEIR__SAVEPOINT_LOCATED__INIT;
+	Weir__Envelope envelope = WEIR__ENVELOPE__INIT;
+
+	for (size_t i = 0; i < m->n_attempts; i++) {
+		struct attempt_id attempt = {message_id(&m->attempts[i])};
+		int rc = taskmanager_locate_savepoint(e->config.taskmanager, attempt,
+				m->checkpoint_id, m->location);
+
+		if (rc != 0 && rc != -ENOENT)
+			log_error("task_executor", "savepoint %" PRId64 " cannot go to %s: %s",
+					m->checkpoint_id, m->location, strerror(-rc));
+	}
+	answer.checkpoint_id = m->checkpoint_id;
+	answer.attempt = m->attempts[0];
+	envelope.body_case = WEIR__ENVELOPE__BODY_SAVEPOINT_LOCATED;
+	envelope.savepoint_located = &answer;
+	(void)connection_send(e->connection, &envelope);
+}
+
 /* Nobody waits for an answer to these: a task that is gone needs no notice (TE-1). */
 static void on_confirm(struct task_executor *e, const Weir__ConfirmCheckpoint *m)
 {
@@ -260,6 +283,9 @@ static void on_received(void *owner, struct connection *c, const Weir__Envelope 
 		break;
 	case WEIR__ENVELOPE__BODY_TRIGGER_CHECKPOINT:
 		on_trigger(e, m->trigger_checkpoint);
+		break;
+	case WEIR__ENVELOPE__BODY_LOCATE_SAVEPOINT:
+		on_locate(e, m->locate_savepoint);
 		break;
 	case WEIR__ENVELOPE__BODY_CONFIRM_CHECKPOINT:
 		on_confirm(e, m->confirm_checkpoint);

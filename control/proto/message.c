@@ -152,6 +152,12 @@ static bool is_trigger(const Weir__TriggerCheckpoint *t)
 			is_text(t->location) && are_ids(t->attempts, t->n_attempts);
 }
 
+static bool is_locate(const Weir__LocateSavepoint *l)
+{
+	return l->checkpoint_id > 0 && is_text(l->location) && l->location[0] != 0 &&
+			l->n_attempts > 0 && are_ids(l->attempts, l->n_attempts);
+}
+
 static bool is_event(const Weir__OperatorEvent *e)
 {
 	return is_id(&e->attempt) && e->operator_index < CHAIN_OPERATORS_MAX &&
@@ -182,6 +188,9 @@ static bool is_sound(const Weir__Envelope *e)
 		return is_acknowledge(e->acknowledge_checkpoints);
 	case WEIR__ENVELOPE__BODY_DECLINE_CHECKPOINT:
 		return is_decline(e->decline_checkpoint);
+	case WEIR__ENVELOPE__BODY_SAVEPOINT_LOCATED:
+		return is_id(&e->savepoint_located->attempt) &&
+				e->savepoint_located->checkpoint_id > 0;
 	case WEIR__ENVELOPE__BODY_REGISTERED:
 		return is_text(e->registered->error);
 	case WEIR__ENVELOPE__BODY_COORDINATOR_HEARTBEAT:
@@ -192,6 +201,8 @@ static bool is_sound(const Weir__Envelope *e)
 		return are_ids(e->cancel_tasks->attempts, e->cancel_tasks->n_attempts);
 	case WEIR__ENVELOPE__BODY_TRIGGER_CHECKPOINT:
 		return is_trigger(e->trigger_checkpoint);
+	case WEIR__ENVELOPE__BODY_LOCATE_SAVEPOINT:
+		return is_locate(e->locate_savepoint);
 	case WEIR__ENVELOPE__BODY_CONFIRM_CHECKPOINT:
 		return e->confirm_checkpoint->checkpoint_id > 0 &&
 				are_ids(e->confirm_checkpoint->attempts,

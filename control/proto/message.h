@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-	MESSAGE_PROTOCOL_VERSION = 1,
+	MESSAGE_PROTOCOL_VERSION = 2, /* one more with whatever the other end must know of */
 	MESSAGE_HEAD_BYTES = 8,
 	MESSAGE_MEMORY_MAX = 4 * 64 * 1024 * 1024,
 	MESSAGE_TEXT_BYTES_MAX = 4096, /* of an error, a name, a path */

@@ -336,6 +336,14 @@ static int decline_here(struct taskmanager *tm, struct attempt_id attempt, int64
 	return 0;
 }
 
+int taskmanager_locate_savepoint(struct taskmanager *tm, struct attempt_id attempt,
+		int64_t checkpoint_id, const char *location)
+{
+	struct task *t = find_task(tm, attempt);
+
+	return t == NULL ? -ENOENT : task_group_locate_savepoint(t->group, checkpoint_id, location);
+}
+
 /* Its barrier finds the place by the savepoint's id. */
 static bool locate(struct task *t, const struct checkpoint_request *request)
 {

@@ -68,6 +68,10 @@ struct checkpoint_request {
 /* 12.2, 12.3: looks the task up, checks it and posts the mail, or makes a decline report. */
 int taskmanager_trigger_checkpoint(struct taskmanager *tm, struct attempt_id attempt,
 		const struct checkpoint_request *request);
+/* Where a savepoint goes whose barriers may come before its trigger does: from another TaskManager.
+ * -ENOENT: no such task; -ENAMETOOLONG. */
+int taskmanager_locate_savepoint(struct taskmanager *tm, struct attempt_id attempt,
+		int64_t checkpoint_id, const char *location);
 /* TE-3. */
 int taskmanager_confirm_checkpoint(struct taskmanager *tm, struct attempt_id attempt,
 		int64_t checkpoint_id, int64_t last_subsumed_id);

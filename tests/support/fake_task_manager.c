@@ -76,6 +76,18 @@ void fake_task_manager_end_of_data(struct fake_task_manager *f)
 	}
 }
 
+void fake_task_manager_located(struct fake_task_manager *f)
+{
+	Weir__SavepointLocated m = WEIR__SAVEPOINT_LOCATED__INIT;
+	Weir__Envelope e = WEIR__ENVELOPE__INIT;
+
+	m.checkpoint_id = f->record.located_id;
+	m.attempt = message_id_bytes(&f->record.tasks[0].attempt.id);
+	e.body_case = WEIR__ENVELOPE__BODY_SAVEPOINT_LOCATED;
+	e.savepoint_located = &m;
+	send(f, &e);
+}
+
 void fake_task_manager_request_file(struct fake_task_manager *f, uint32_t task)
 {
 	Weir__OperatorEvent m = WEIR__OPERATOR_EVENT__INIT;
@@ -94,7 +106,7 @@ static uint32_t parallelism_of(const struct fake_task_manager *f, uint32_t verte
 
 	for (uint32_t i = 0; i < f->record.task_count; i++)
 		count += f->record.tasks[i].vertex == vertex;
-	return count;
+	return f->behaviour.parallelism != 0 ? f->behaviour.parallelism : count;
 }
 
 static void acknowledge(struct fake_task_manager *f, const struct fake_task *t, int64_t id)
@@ -203,6 +215,14 @@ static void on_trigger(struct fake_task_manager *f, const Weir__TriggerCheckpoin
 		acknowledge(f, &f->record.tasks[i], m->checkpoint_id);
 }
 
+static void on_locate(struct fake_task_manager *f, const Weir__LocateSavepoint *m)
+{
+	f->record.located_id = m->checkpoint_id;
+	snprintf(f->record.location, sizeof(f->record.location), "%s", m->location);
+	if (!f->behaviour.must_not_locate)
+		fake_task_manager_located(f);
+}
+
 static void on_cancel(struct fake_task_manager *f, const Weir__CancelTasks *m)
 {
 	f->record.cancel_count++;
@@ -227,6 +247,9 @@ static void on_received(void *owner, struct connection *c, const Weir__Envelope 
 		break;
 	case WEIR__ENVELOPE__BODY_TRIGGER_CHECKPOINT:
 		on_trigger(f, e->trigger_checkpoint);
+		break;
+	case WEIR__ENVELOPE__BODY_LOCATE_SAVEPOINT:
+		on_locate(f, e->locate_savepoint);
 		break;
 	case WEIR__ENVELOPE__BODY_CONFIRM_CHECKPOINT:
 		r->confirm_count++;
@@ -286,6 +309,7 @@ static void send_register(struct fake_task_manager *f, uint32_t protocol_version
 	m.slot_count = 2;
 	m.abi_version = WEIR_ABI_VERSION;
 	m.protocol_version = protocol_version;
+	m.link_address = (char *)(uintptr_t) "02:00:00:00:00:01 10.0.0.1 4789 1500 1024";
 	e.body_case = WEIR__ENVELOPE__BODY_REGISTER_TASK_MANAGER;
 	e.register_task_manager = &m;
 	send(f, &e);

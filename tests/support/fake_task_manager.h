@@ -34,6 +34,8 @@ struct fake_behaviour {
 	bool must_decline;     /* instead of acknowledging */
 	bool must_ignore;      /* triggers are not answered */
 	bool must_keep_quiet;  /* no heartbeats */
+	uint32_t parallelism;  /* of every vertex; 0: all subtasks are here */
+	bool must_not_locate;  /* where a savepoint goes is heard and not answered */
 	const char *vertex_uids[4]; /* of the job, for the states that are acknowledged */
 };
 
@@ -47,6 +49,8 @@ struct fake_record {
 	bool was_leaving; /* the newest deployment */
 	bool was_release; /* that one, or a later one, was confirmed last */
 	char event[256];
+	char location[256];    /* of the savepoint it was told of last */
+	int64_t located_id;
 	uint32_t task_count; /* that run, and those of the newest deployment */
 	struct fake_task tasks[FAKE_TASKS_MAX];
 };
@@ -64,4 +68,6 @@ void fake_task_manager_end_of_data(struct fake_task_manager *f);
 void fake_task_manager_status_all(struct fake_task_manager *f, Weir__AttemptState state);
 void fake_task_manager_status(struct fake_task_manager *f, struct attempt_id attempt,
 		Weir__AttemptState state, const char *error);
+/* The answer to what it was told of last, for all that it has. */
+void fake_task_manager_located(struct fake_task_manager *f);
 void fake_task_manager_request_file(struct fake_task_manager *f, uint32_t task);

@@ -1,6 +1,7 @@
 #include "tests/support/job_world.h"
 
 #include "control/config/config.h"
+#include "control/config/job_file.h"
 #include "control/net/loop.h"
 
 #include <glob.h>
@@ -97,8 +98,10 @@ int try_submit(const char *text, const char *restore, bool allow_rewind)
 	struct config_error error;
 	struct job_id id;
 	int rc = coordinator_submit(coordinator,
-			&(struct job_submission){.file_name = "job.yaml", .file_text = text,
-					.plugin_dir = "/", .restore = restore,
+			&(struct job_submission){.file_name = "job.yaml",
+					.file_text = text,
+					.plugin_dir = "/",
+					.restore = restore,
 					.allow_rewind = allow_rewind},
 			&id, &error);
 
@@ -114,6 +117,21 @@ void submit(const char *text, const char *restore)
 bool is_in(enum job_status status)
 {
 	return job_master_status(job) == status;
+}
+
+bool all_run(void)
+{
+	uint32_t count = job_master_spec(job)->vertex_count;
+	bool all = is_in(JOB_STATUS_RUNNING);
+
+	for (uint32_t place = 0; all && place < count; place++) {
+		uint32_t v = job_master_vertex(job, place);
+
+		for (uint32_t i = 0; i < job_master_spec(job)->vertices[v].parallelism; i++)
+			all = all &&
+			      job_master_execution(job, place, i)->state == EXECUTION_RUNNING;
+	}
+	return all;
 }
 
 void run_to(int64_t id)
@@ -164,4 +182,3 @@ void tear(const char *path)
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(truncate(path, st.st_size - 1), 0);
 }
-

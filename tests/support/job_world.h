@@ -46,6 +46,8 @@ const struct fake_record *record(void);
 int try_submit(const char *text, const char *restore, bool allow_rewind);
 void submit(const char *text, const char *restore);
 bool is_in(enum job_status status);
+/* Every task of the job. */
+bool all_run(void);
 /* A running job whose newest checkpoint is at least `id`. */
 void run_to(int64_t id);
 /* In the directories of that pattern, below `directory`. */
