@@ -26,7 +26,7 @@ static const struct command commands[] = {
 	{"list", list_command, "show the jobs of a coordinator"},
 	{"checkpoints", checkpoints_command, "show the checkpoints of a job"},
 	{"checkpoint", checkpoint_command, "take a checkpoint of a job now"},
-	{"savepoint", savepoint_command, "take a savepoint of a job"},
+	{"savepoint", savepoint_command, "take a savepoint of a job, or delete one"},
 	{"stop", stop_command, "end a job with a savepoint, or a last checkpoint"},
 	{"cancel", cancel_command, "end a job at once"},
 	{"inspect", inspect_command, "read a checkpoint and verify every byte of it"},

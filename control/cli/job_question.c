@@ -17,6 +17,7 @@ enum {
 	OPTION_SAVEPOINT,
 	OPTION_DRAIN,
 	OPTION_FULL,
+	OPTION_DISPOSE,
 };
 
 int job_question_usage(const struct job_question *q, const char *what)
@@ -102,6 +103,11 @@ static int take_option(struct job_question *q, int option)
 	case OPTION_FULL:
 		q->is_full = true;
 		return q->takes_full ? -1 : job_question_usage(q, "unknown option");
+	case OPTION_DISPOSE:
+		q->dispose = optarg;
+		q->needs_job = false;
+		q->takes_directory = false;
+		return q->takes_dispose ? -1 : job_question_usage(q, "unknown option");
 	default:
 		return job_question_usage(q, "unknown option");
 	}
@@ -116,6 +122,7 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 			{"savepoint", required_argument, NULL, OPTION_SAVEPOINT},
 			{"drain", no_argument, NULL, OPTION_DRAIN},
 			{"full", no_argument, NULL, OPTION_FULL},
+			{"dispose", required_argument, NULL, OPTION_DISPOSE},
 			{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int option, code;
 

@@ -31,9 +31,11 @@ struct job_question {
 	bool takes_stop;       /* --savepoint DIR, --drain */
 	bool takes_directory;  /* a second argument, which may be absent */
 	bool takes_full;       /* --full */
+	bool takes_dispose;    /* --dispose PATH, for the job */
 	bool is_json, is_full;
 	bool must_drain;
 	const char *directory; /* NULL: none */
+	const char *dispose;   /* NULL: no */
 	bool is_failed_only;   /* --failed */
 	int64_t checkpoint_id; /* --id; 0: none */
 	struct rest_server server;

@@ -23,7 +23,8 @@ enum { PATH_BYTES = 2048, BEGUN_MAX = 20 };
 
 struct operation {
 	const struct job_question *q;
-	const char *path; /* "savepoints" or "stop" */
+	const char *post; /* to begin it */
+	const char *get;  /* how far it is, with the id behind */
 	json_t *body;
 	char id[ID128_TEXT_BYTES];
 	uint32_t begun_count;
@@ -73,12 +74,11 @@ static void pause_a_little(void)
 /* 0, or an exit code after complaint. */
 static int begin(struct operation *o)
 {
-	char error[REST_ERROR_BYTES], target[JOB_TARGET_BYTES];
+	char error[REST_ERROR_BYTES];
 	int rc;
 
-	snprintf(target, sizeof(target), "/jobs/%s/%s", o->q->job, o->path);
 	o->begun_count++;
-	while ((rc = rest_call(&o->q->server, "POST", target, o->body, NULL, error)) != 0) {
+	while ((rc = rest_call(&o->q->server, "POST", o->post, o->body, NULL, error)) != 0) {
 		/* The first time somebody must be there. */
 		if (o->begun_count == 1 || !is_passing(o, rc))
 			return job_question_complain(o->q, error);
@@ -94,7 +94,7 @@ static json_t *await(struct operation *o)
 	char error[REST_ERROR_BYTES], target[JOB_TARGET_BYTES];
 	json_t *answer = NULL;
 
-	snprintf(target, sizeof(target), "/jobs/%s/savepoints/%s", o->q->job, o->id);
+	snprintf(target, sizeof(target), "%s/%s", o->get, o->id);
 	for (;;) {
 		int rc = rest_call(&o->q->server, "GET", target, NULL, &answer, error);
 		const char *state = job_text(json_object_get(answer, "status"), "id");
@@ -117,7 +117,8 @@ static json_t *await(struct operation *o)
 	}
 }
 
-static int report(const struct operation *o, json_t *answer, const char *done)
+/* `where`: of what has no location. */
+static int report(const struct operation *o, json_t *answer, const char *done, const char *where)
 {
 	const json_t *operation = json_object_get(answer, "operation");
 	const json_t *cause = json_object_get(operation, "failure-cause");
@@ -128,48 +129,79 @@ static int report(const struct operation *o, json_t *answer, const char *done)
 	else if (o->q->is_json)
 		job_print_json(answer);
 	else
-		printf("%s %s\n", done, job_text(operation, "location"));
+		printf("%s %s\n", done, where != NULL ? where : job_text(operation, "location"));
 	json_decref(answer);
 	return code;
 }
 
-static int carry_out(const struct job_question *q, const char *path, json_t *body,
-		const char *done)
+static int carry_out(struct operation *o, const char *done, const char *where)
 {
-	struct operation o = {.q = q, .path = path, .body = body};
-
-	make_id(o.id);
-	json_object_set_new(body, "triggerId", json_string(o.id));
-	int code = begin(&o);
+	make_id(o->id);
+	json_object_set_new(o->body, "triggerId", json_string(o->id));
+	int code = begin(o);
 	if (code != WEIR_EXIT_DONE)
 		return code;
-	json_t *answer = await(&o);
-	return answer == NULL ? WEIR_EXIT_FAILURE : report(&o, answer, done);
+	json_t *answer = await(o);
+	return answer == NULL ? WEIR_EXIT_FAILURE : report(o, answer, done, where);
+}
+
+/* Of a job; `path` is "savepoints" or "stop".  Takes `body`. */
+static int carry_out_of_job(const struct job_question *q, const char *path, json_t *body,
+		const char *done)
+{
+	char post[JOB_TARGET_BYTES], get[JOB_TARGET_BYTES];
+	struct operation o = {.q = q, .post = post, .get = get, .body = body};
+
+	snprintf(post, sizeof(post), "/jobs/%s/%s", q->job, path);
+	snprintf(get, sizeof(get), "/jobs/%s/savepoints", q->job);
+	int code = carry_out(&o, done, NULL);
+	json_decref(body);
+	return code;
+}
+
+static int dispose(const struct job_question *q)
+{
+	char path[PATH_BYTES];
+	struct operation o = {
+			.q = q, .post = "/savepoint-disposal", .get = "/savepoint-disposal"};
+
+	if (make_absolute(q->dispose, path) != 0)
+		return job_question_usage(q, "the savepoint's path is too long");
+	o.body = json_pack("{s:s}", "savepoint-path", path);
+	if (o.body == NULL)
+		return job_question_usage(q, "the savepoint's path is not UTF-8");
+	int code = carry_out(&o, "disposed of", path);
+	json_decref(o.body);
+	return code;
 }
 
 int savepoint_command(int argc, char **argv)
 {
 	struct job_question q = {.command = "savepoint", .needs_job = true,
-		.takes_directory = true,
+		.takes_directory = true, .takes_dispose = true,
 		.help = "Usage: weir savepoint JOB [DIR] [OPTION]...\n"
+			"       weir savepoint --dispose PATH [OPTION]...\n"
 			"Takes a savepoint of a job, in a new directory below DIR or else below\n"
 			"execution.checkpointing.savepoint-dir, and waits until it is durable.\n"
-			"The job goes on; nothing of weir's deletes a savepoint.\n\n"
+			"The job goes on; nothing of weir's deletes a savepoint by itself.\n\n"
+			"  --dispose PATH    delete the savepoint PATH; one that a job would go\n"
+			"                    back to is refused, and so is what is no savepoint\n"
 			JOB_QUESTION_HELP
 			"\nExamples:\n  weir savepoint flow-metering /var/lib/weir/savepoints\n"
-			"  weir run JOB.yaml --restore /var/lib/weir/savepoints/savepoint-...\n"};
+			"  weir run JOB.yaml --restore /var/lib/weir/savepoints/savepoint-...\n"
+			"  weir savepoint --dispose /var/lib/weir/savepoints/savepoint-...\n"};
 	char directory[PATH_BYTES];
 
 	int code = job_question_read(&q, argc, argv);
 	if (code >= 0)
 		return code;
+	if (q.dispose != NULL)
+		return dispose(&q);
 	if (q.directory != NULL && make_absolute(q.directory, directory) != 0)
 		return job_question_usage(&q, "the directory's path is too long");
 	json_t *body = json_pack("{s:s?}", "target-directory",
 			q.directory != NULL ? directory : NULL);
-	code = carry_out(&q, "savepoints", body, "savepoint");
-	json_decref(body);
-	return code;
+	return carry_out_of_job(&q, "savepoints", body, "savepoint");
 }
 
 /* Without a savepoint: the coordinator is told, and the job ends by itself. */
@@ -217,7 +249,5 @@ int stop_command(int argc, char **argv)
 		return job_question_usage(&q, "the directory's path is too long");
 	json_t *body = json_pack("{s:s?, s:b}", "targetDirectory",
 			q.directory != NULL ? directory : NULL, "drain", q.must_drain);
-	code = carry_out(&q, "stop", body, "stopped with savepoint");
-	json_decref(body);
-	return code;
+	return carry_out_of_job(&q, "stop", body, "stopped with savepoint");
 }

@@ -5,6 +5,7 @@
 #include "control/coordinator/ha_store.h"
 #include "control/coordinator/io_thread.h"
 #include "control/coordinator/resource_manager.h"
+#include "control/coordinator/savepoint_disposals.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/base/log.h"
@@ -21,6 +22,7 @@ struct coordinator {
 	struct ha_store *ha;
 	struct io_thread *io;
 	struct resource_manager *resources;
+	struct savepoint_disposals *disposals;
 	uint32_t job_count;
 	struct job_master *jobs[COORDINATOR_JOBS_MAX]; /* oldest first */
 	uint32_t ended_count;
@@ -87,6 +89,8 @@ int coordinator_create(struct coordinator **out, struct loop *l, const struct co
 	if (rc == 0)
 		rc = io_thread_create(&c->io, l);
 	if (rc == 0)
+		rc = savepoint_disposals_create(&c->disposals, c->io);
+	if (rc == 0)
 		rc = listen_for_taskmanagers(c, text);
 	if (rc != 0) {
 		coordinator_destroy(c);
@@ -126,6 +130,7 @@ void coordinator_destroy(struct coordinator *c)
 		return;
 	/* What the I/O thread still has under way tells jobs about it. */
 	io_thread_destroy(c->io);
+	savepoint_disposals_destroy(c->disposals);
 	for (uint32_t i = 0; i < c->job_count; i++)
 		job_master_destroy(c->jobs[i]);
 	for (uint32_t i = 0; i < c->ended_count; i++)
@@ -354,6 +359,17 @@ bool coordinator_ended_answer(struct coordinator *c, const struct ended_job *e, 
 						   : r->failure,
 	};
 	return true;
+}
+
+int coordinator_dispose(struct coordinator *c, const char *path, struct id128 *id)
+{
+	return savepoint_disposals_begin(c->disposals, path, c->jobs, c->job_count, id);
+}
+
+bool coordinator_disposal_answer(
+		const struct coordinator *c, struct id128 id, struct checkpoint_answer *answer)
+{
+	return savepoint_disposals_answer(c->disposals, id, answer);
 }
 
 uint16_t coordinator_port(const struct coordinator *c)

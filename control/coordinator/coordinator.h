@@ -54,6 +54,12 @@ const struct ended_job *coordinator_ended_at(const struct coordinator *c, uint32
 bool coordinator_ended_answer(struct coordinator *c, const struct ended_job *e, struct id128 id,
 		struct checkpoint_answer *answer);
 
+/* Deletes a savepoint by its absolute path, unless it is in use; as savepoint_disposals_begin. */
+int coordinator_dispose(struct coordinator *c, const char *path, struct id128 *id);
+/* False: no such disposal. */
+bool coordinator_disposal_answer(
+		const struct coordinator *c, struct id128 id, struct checkpoint_answer *answer);
+
 uint16_t coordinator_port(const struct coordinator *c);
 const struct config *coordinator_config(const struct coordinator *c);
 struct resource_manager *coordinator_resources(const struct coordinator *c);

@@ -131,6 +131,10 @@ struct checkpoint_stats *job_master_checkpoints(struct job_master *jm);
 /* False: its files are gone, or will be soon. */
 bool job_master_is_retained(const struct job_master *jm, int64_t checkpoint_id);
 
+/* Directories of the snapshots that it may still go back to; none when it is over. */
+void job_master_visit_snapshots(const struct job_master *jm,
+		void (*visit)(void *context, const char *location), void *context);
+
 struct job_counts {
 	uint64_t records_in, records_out;
 	uint64_t checkpoints_completed, checkpoints_failed; /* over all coordinators */

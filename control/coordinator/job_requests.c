@@ -1,6 +1,7 @@
 /* job_requests: checkpoints and savepoints that somebody asked for, and the last checkpoint of a
  * job at its end. */
 
+#include "control/config/config.h"
 #include "control/coordinator/job_master_internal.h"
 #include "control/net/loop.h"
 #include "dataplane/base/clock.h"
@@ -200,6 +201,28 @@ bool job_master_is_retained(const struct job_master *jm, int64_t checkpoint_id)
 		if (c->id == checkpoint_id)
 			return true;
 	return false;
+}
+
+/* What it was told to begin from counts until something of it is retained. */
+void job_master_visit_snapshots(const struct job_master *jm,
+		void (*visit)(void *context, const char *location), void *context)
+{
+	const char *asked = jm->record->restore;
+	const struct completed_checkpoint *c;
+	uint32_t count = 0;
+
+	if (job_status_is_terminal(jm->status))
+		return;
+	while ((c = checkpoint_coordinator_retained(jm->checkpoints, count)) != NULL) {
+		visit(context, c->location);
+		count++;
+	}
+	if (jm->record->stop_location[0] != 0)
+		visit(context, jm->record->stop_location);
+	if (asked[0] != '/' && config_is_set(jm->config, "execution.state-recovery.path"))
+		asked = config_text(jm->config, "execution.state-recovery.path");
+	if (count == 0 && asked[0] == '/')
+		visit(context, asked);
 }
 
 /* ---- outcomes ---- */

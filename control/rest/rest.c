@@ -62,6 +62,8 @@ static const struct route routes[] = {
 		{"GET", "jobs/:job/checkpoints/details/:checkpoint/subtasks/:vertex",
 				rest_get_checkpoint_subtasks},
 		{"GET", "jobs/:job/checkpoints/:request", rest_get_request},
+		{"POST", "savepoint-disposal", rest_post_disposal},
+		{"GET", "savepoint-disposal/:request", rest_get_disposal},
 };
 
 /* ---- paths ---- */

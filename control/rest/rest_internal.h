@@ -112,6 +112,8 @@ void rest_post_checkpoint(struct rest_call *call);
 void rest_get_request(struct rest_call *call);
 void rest_post_savepoint(struct rest_call *call);
 void rest_get_savepoint(struct rest_call *call);
+void rest_post_disposal(struct rest_call *call);
+void rest_get_disposal(struct rest_call *call);
 void rest_patch_checkpoints(struct rest_call *call);
 void rest_patch_job(struct rest_call *call);
 void rest_post_stop(struct rest_call *call);

@@ -1,9 +1,22 @@
-/* rest_savepoints: savepoints, stops with one, and what became of them (semantics 24). */
+/* rest_savepoints: savepoints, stops with one, disposals, what became of them (semantics 24). */
 
+#include "control/coordinator/checkpoint_storage.h"
 #include "control/rest/rest_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+/* An absolute path, perhaps behind file:, or false after a refusal. */
+static bool take_path(struct rest_call *call, const char *key, const char **path)
+{
+	if (strncmp(*path, "file:", 5) == 0)
+		*path += strncmp(*path, "file:///", 8) == 0 ? 7 : 5;
+	if ((*path)[0] == '/')
+		return true;
+	rest_refuse(call, 400, "\"%s\": expected an absolute path, or file: with one", key);
+	return false;
+}
 
 /* What both bodies have in common; their keys are not spelled alike. */
 static bool read_order(struct rest_call *call, const json_t *body, const char *directory_key,
@@ -20,15 +33,7 @@ static bool read_order(struct rest_call *call, const json_t *body, const char *d
 		return false;
 	}
 	order->is_native = strcmp(format, "NATIVE") == 0;
-	if (order->directory == NULL)
-		return true;
-	if (strncmp(order->directory, "file:", 5) == 0)
-		order->directory += strncmp(order->directory, "file:///", 8) == 0 ? 7 : 5;
-	if (order->directory[0] == '/')
-		return true;
-	rest_refuse(call, 400, "\"%s\": expected an absolute path, or file: with one",
-			directory_key);
-	return false;
+	return order->directory == NULL || take_path(call, directory_key, &order->directory);
 }
 
 static void begin(struct rest_call *call, const struct savepoint_order *order, struct id128 id)
@@ -98,4 +103,54 @@ void rest_get_savepoint(struct rest_call *call)
 	rest_answer_operation(call, &a, "failure-cause",
 			a.is_success ? json_pack("{s:o}", "location", rest_text(a.location))
 				     : NULL);
+}
+
+/* ---- disposal ---- */
+
+static void begin_disposal(struct rest_call *call, const json_t *body)
+{
+	static const char key[] = "savepoint-path";
+	char request[ID128_TEXT_BYTES];
+	struct id128 id = {{0}};
+	const char *path = "";
+
+	if (!rest_read_text(call, body, key, &path) || !take_path(call, key, &path) ||
+			!rest_read_trigger_id(call, body, &id))
+		return;
+	if (strlen(path) >= STORAGE_PATH_BYTES) {
+		rest_refuse(call, 400, "\"%s\": expected less than %d bytes", key,
+				STORAGE_PATH_BYTES);
+		return;
+	}
+	int rc = coordinator_dispose(call->coordinator, path, &id);
+	if (rc != 0) {
+		rest_refuse(call, rc == -EAGAIN ? 409 : 500, "no disposal could be begun: %s",
+				strerror(-rc));
+		return;
+	}
+	id128_print(id, request);
+	rest_answer(call, 200, json_pack("{s:s}", "request-id", request));
+}
+
+void rest_post_disposal(struct rest_call *call)
+{
+	json_t *body = rest_body(call);
+
+	if (body != NULL)
+		begin_disposal(call, body);
+	json_decref(body);
+}
+
+void rest_get_disposal(struct rest_call *call)
+{
+	char text[JOB_TEXT_BYTES + STORAGE_PATH_BYTES];
+	struct checkpoint_answer a;
+
+	if (!coordinator_disposal_answer(call->coordinator, call->request_id, &a)) {
+		rest_refuse(call, 404, "There is no savepoint disposal of that triggerId");
+		return;
+	}
+	snprintf(text, sizeof(text), "Could not dispose savepoint %s: %s", a.location, a.text);
+	a.text = text;
+	rest_answer_operation(call, &a, "failure-cause", json_object());
 }

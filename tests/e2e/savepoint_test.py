@@ -31,6 +31,15 @@ def test(w):
     status, out, err = w.weir("savepoint", JOB, "sp", *rest)  # below the caller's directory
     expect_equal(status, 0, f"exit status\n{err}")
     expect(out.startswith("savepoint " + w.path("sp")), f"it says where: {out}")
+    third = w.weir_json("savepoint", JOB, "gone", *rest)["operation"]["location"]
+    status, out, err = w.weir("savepoint", "--dispose", third, *rest)
+    expect_equal((status, out), (0, f"disposed of {third}\n"), f"exit status and line\n{err}")
+    expect_equal(os.listdir(w.path("gone")), [], "what is left of it")
+    for wrong, part in ((w.checkpoints()[w.newest_checkpoint()], "is no savepoint"),
+                        (third, "No such file"), (w.path("state", "checkpoints"), "_metadata")):
+        status, _, err = w.weir("savepoint", "--dispose", wrong, *rest)
+        expect_equal(status, FAILURE, f"{wrong}: exit status\n{err}")
+        expect(part in err and len(err.splitlines()) == 1, f"{wrong} is refused: {err}")
     run.summary()
     expect_same_lines(w.lines("out"), w.lines("calm"), "output of the job that went on")
     expect_equal(len(glob.glob(w.path("sp", "savepoint-*", "_metadata"))), 2, "savepoints left")

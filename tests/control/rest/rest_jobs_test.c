@@ -234,6 +234,51 @@ Test(rest_jobs, answers_a_stop_that_is_asked_for_twice_once)
 			"has ended");
 }
 
+/* ---- disposal ---- */
+
+Test(rest_jobs, refuses_a_disposal_that_names_no_absolute_path)
+{
+	rest_refused("POST", "/savepoint-disposal", "{}", 400, "absolute path");
+	rest_refused("POST", "/savepoint-disposal", "{\"savepoint-path\": 1}", 400, "a string");
+	rest_refused("POST", "/savepoint-disposal", "{\"savepoint-path\": \"file:x\"}", 400,
+			"absolute path");
+	rest_refused("POST", "/savepoint-disposal",
+			"{\"savepoint-path\": \"/x\", \"triggerId\": \"7\"}", 400, "32 hex");
+	rest_refused("GET", "/savepoint-disposal/" TRIGGER_ID, NULL, 404, "no savepoint disposal");
+	rest_refused("GET", "/savepoint-disposal/7", NULL, 400, "triggerid");
+}
+
+Test(rest_jobs, answers_a_disposal_as_flink_does)
+{
+	static const char target[] = "/savepoint-disposal/" TRIGGER_ID;
+	static const char body[] = "{\"savepoint-path\": \"file:/savepoints/nothing\", "
+				   "\"triggerId\": \"" TRIGGER_ID "\"}";
+	bool is_over = false;
+
+	for (int i = 0; i < 2; i++) {
+		json_t *json = rest_ask("POST", "/savepoint-disposal", body, 200);
+
+		cr_assert_str_eq(rest_text_at(json, "request-id"), TRIGGER_ID);
+		json_decref(json);
+	}
+	for (int i = 0; i < 1000 && !is_over; i++) {
+		json_t *json = rest_ask("GET", target, NULL, 200);
+
+		is_over = strcmp(rest_text_at(json_object_get(json, "status"), "id"),
+					  "COMPLETED") == 0;
+		json_decref(json);
+		loop_turn(rest_world.loop, 1000000);
+	}
+	rest_as_flink("GET_savepoint-disposal_REQUEST", target);
+	json_t *json = rest_ask("GET", target, NULL, 200);
+	const json_t *cause = json_object_get(
+			json_object_get(json, "operation"), "failure-cause");
+	cr_expect_not_null(strstr(rest_text_at(cause, "stack-trace"),
+					   "Could not dispose savepoint /savepoints/nothing: "),
+			"%s", rest_text_at(cause, "stack-trace"));
+	json_decref(json);
+}
+
 static void restart_coordinator(void)
 {
 	rest_world_close();
