@@ -22,6 +22,9 @@ struct subtask_metrics {
 	int64_t checkpointed_bytes; /* written by this checkpoint */
 	int64_t state_bytes;        /* all of the state */
 	bool is_unaligned;
+	/* On the monotonic clock of the task's host: the trigger came in (0: it came as a barrier),
+	 * the synchronous part began, all was durable, the acknowledgement left. */
+	uint64_t heard_ns, began_ns, ended_ns, sent_ns;
 };
 
 /* PL-6. */

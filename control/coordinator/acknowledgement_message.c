@@ -19,6 +19,10 @@ static void read_metrics(struct subtask_metrics *to, const Weir__CheckpointMetri
 			.checkpointed_bytes = m->bytes_persisted,
 			.state_bytes = m->total_bytes,
 			.is_unaligned = m->unaligned,
+			.heard_ns = m->heard_at,
+			.began_ns = m->began_at,
+			.ended_ns = m->ended_at,
+			.sent_ns = m->sent_at,
 	};
 }
 

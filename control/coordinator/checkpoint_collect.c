@@ -286,7 +286,7 @@ static void acknowledge_pending(struct checkpoint_coordinator *c, struct flight 
 	enum acknowledge_result result = pending_checkpoint_acknowledge(f->pending, a);
 
 	if (result == ACK_SUCCESS) {
-		checkpoint_stats_on_acknowledge(c->stats, a, now.wall_ms);
+		checkpoint_stats_on_acknowledge(c->stats, a, now);
 		coordinator_try_complete(c, f, now);
 	} else if (result == ACK_DUPLICATE) {
 		snapshot_state_clear(&a->state);

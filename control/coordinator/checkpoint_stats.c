@@ -206,6 +206,15 @@ void checkpoint_stats_on_phase(
 		r->phase = phase;
 }
 
+void checkpoint_stats_on_tasks_triggered(struct checkpoint_stats *s, int64_t id, uint64_t now_ns)
+{
+	struct checkpoint_record *r = find(s, id);
+
+	checkpoint_stats_on_phase(s, id, PHASE_TASKS);
+	if (r != NULL)
+		r->tasks_ns = now_ns;
+}
+
 static struct subtask_stats *note_metrics(
 		struct checkpoint_record *r, const struct acknowledgement *a, int64_t wall_ms)
 {
@@ -217,16 +226,16 @@ static struct subtask_stats *note_metrics(
 }
 
 void checkpoint_stats_on_acknowledge(
-		struct checkpoint_stats *s, const struct acknowledgement *a, int64_t wall_ms)
+		struct checkpoint_stats *s, const struct acknowledgement *a, struct moment now)
 {
 	struct checkpoint_record *r = find(s, a->checkpoint_id);
 
 	if (r == NULL || r->status != CHECKPOINT_IN_PROGRESS || a->subtask >= r->subtask_count ||
 			r->subtasks[a->subtask].ack_ms >= 0)
 		return;
-	note_metrics(r, a, wall_ms);
+	note_metrics(r, a, now.wall_ms)->ack_ns = now.now_ns;
 	r->acknowledged_count++;
-	r->latest_ack_ms = wall_ms;
+	r->latest_ack_ms = now.wall_ms;
 	r->latest_subtask = a->subtask;
 	r->checkpointed_bytes += a->metrics.checkpointed_bytes;
 	r->state_bytes += a->metrics.state_bytes;

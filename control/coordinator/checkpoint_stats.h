@@ -7,7 +7,8 @@
  * Place    control/coordinator, pure.  checkpoint_coordinator writes it, REST and CLI read it.
  * Thread   one owner.
  * Memory   heap; history_max records plus the latest of each kind.
- * Time     wall-clock milliseconds, -1 where there is none yet.
+ * Time     wall-clock milliseconds, -1 where there is none yet; moments of the monotonic clock for
+ *          what is finer.
  * Errors   none: an event for a checkpoint that is not in the history is dropped.
  */
 
@@ -15,6 +16,7 @@
 #include "control/coordinator/checkpoint_failure_reason.h"
 #include "control/coordinator/checkpoint_plan.h"
 #include "control/coordinator/checkpoint_properties.h"
+#include "control/coordinator/moment.h"
 #include "dataplane/base/histogram.h"
 
 #include <stdbool.h>
@@ -39,6 +41,7 @@ const char *checkpoint_phase_name(enum checkpoint_phase phase);
 
 struct subtask_stats {
 	int64_t ack_ms;
+	uint64_t ack_ns; /* the same on the coordinator's monotonic clock; 0: not acknowledged */
 	struct attempt_id attempt; /* that was planned */
 	struct subtask_metrics metrics;
 	bool is_finished; /* it had finished before; acknowledged at once, all zeros */
@@ -48,6 +51,7 @@ struct subtask_stats {
 struct checkpoint_record {
 	uint32_t references;
 	int64_t id, trigger_ms;
+	uint64_t tasks_ns; /* monotonic: when tasks were triggered; 0: not yet */
 	struct checkpoint_properties properties;
 	enum checkpoint_status status;
 	enum checkpoint_phase phase;
@@ -120,8 +124,10 @@ void checkpoint_stats_on_pending(struct checkpoint_stats *s, int64_t id,
 		int64_t wall_ms);
 void checkpoint_stats_on_phase(
 		struct checkpoint_stats *s, int64_t id, enum checkpoint_phase phase);
+/* PHASE_TASKS begins. */
+void checkpoint_stats_on_tasks_triggered(struct checkpoint_stats *s, int64_t id, uint64_t now_ns);
 void checkpoint_stats_on_acknowledge(
-		struct checkpoint_stats *s, const struct acknowledgement *a, int64_t wall_ms);
+		struct checkpoint_stats *s, const struct acknowledgement *a, struct moment now);
 /* What subtasks say they are at, between trigger and acknowledgement. */
 enum subtask_step { SUBTASK_NOTHING, SUBTASK_ALIGNING, SUBTASK_SNAPSHOT, SUBTASK_WRITING };
 

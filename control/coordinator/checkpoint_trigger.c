@@ -223,7 +223,7 @@ static void finish_trigger(struct checkpoint_coordinator *c, struct moment now)
 		fail_trigger_because(c, REASON_TRIGGER_CHECKPOINT_FAILURE, now);
 		return;
 	}
-	checkpoint_stats_on_phase(c->stats, pending_checkpoint_id(p), PHASE_TASKS);
+	checkpoint_stats_on_tasks_triggered(c->stats, pending_checkpoint_id(p), now.now_ns);
 	trigger_tasks(c);
 	coordinator_try_complete(c, coordinator_flight(c, pending_checkpoint_id(p)), now);
 	leave_pipeline(c);

@@ -70,8 +70,11 @@ static void send_acks(struct report_sender *s, struct connection *c)
 
 	if (s->ack_count == 0)
 		return;
-	for (uint32_t i = 0; i < s->ack_count; i++)
+	uint64_t now_ns = clock_monotonic_ns();
+	for (uint32_t i = 0; i < s->ack_count; i++) {
+		s->acks[i].metrics.sent_at = now_ns;
 		s->pointers[i] = &s->acks[i].message;
+	}
 	m.n_acks = s->ack_count;
 	m.acks = s->pointers;
 	e.body_case = WEIR__ENVELOPE__BODY_ACKNOWLEDGE_CHECKPOINTS;
@@ -92,6 +95,9 @@ static void fill_metrics(Weir__CheckpointMetrics *m, const struct checkpoint_met
 	m->bytes_persisted = from->bytes_persisted;
 	m->total_bytes = from->total_bytes;
 	m->unaligned = from->is_unaligned;
+	m->heard_at = from->heard_ns;
+	m->began_at = from->began_ns;
+	m->ended_at = from->ended_ns;
 }
 
 /* What the task was, and what was in flight, are one description. */

@@ -155,6 +155,7 @@ static void on_trigger(struct task_executor *e, const Weir__TriggerCheckpoint *m
 			.alignment = (uint8_t)m->alignment,
 			.aligned_timeout_ms = m->aligned_timeout_ms,
 			.location = m->location[0] == 0 ? NULL : m->location,
+			.heard_ns = e->heard_ns,
 	};
 
 	for (size_t i = 0; i < m->n_attempts; i++) {

@@ -69,6 +69,7 @@ static void add_own(const struct job_master *jm, json_t *json, const struct chec
 
 	if (r->status != CHECKPOINT_COMPLETED)
 		json_object_set_new(json, "phase", json_string(checkpoint_phase_name(r->phase)));
+	json_object_set_new(json, "tasks_triggered_ns", json_integer((json_int_t)r->tasks_ns));
 	json_object_set_new(json, "slowest_subtask",
 			slowest == UINT32_MAX
 					? json_null()

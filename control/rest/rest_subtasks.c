@@ -111,6 +111,16 @@ static json_t *summary(const struct task_sum *sum)
 			span_json(&sum->start_delay));
 }
 
+/* On monotonic clocks: that of the task's host, and for the last one the coordinator's. */
+static json_t *moments(const struct subtask_stats *s)
+{
+	const struct subtask_metrics *m = &s->metrics;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "heard", (json_int_t)m->heard_ns, "began",
+			(json_int_t)m->began_ns, "ended", (json_int_t)m->ended_ns, "sent",
+			(json_int_t)m->sent_ns, "received", (json_int_t)s->ack_ns);
+}
+
 /* What Flink has not: more than milliseconds, and which attempt it was. */
 static void add_own(json_t *json, const struct subtask_stats *s)
 {
@@ -122,11 +132,11 @@ static void add_own(json_t *json, const struct subtask_stats *s)
 		return;
 	json_object_set_new(json, "finished", json_boolean(s->is_finished));
 	json_object_set_new(json, "nanoseconds",
-			json_pack("{s:I, s:I, s:I, s:I}", "start_delay",
+			json_pack("{s:I, s:I, s:I, s:I, s:o}", "start_delay",
 					(json_int_t)m->start_delay_ns, "alignment",
 					(json_int_t)m->alignment_ns, "sync",
 					(json_int_t)m->sync_ns, "async",
-					(json_int_t)m->async_ns));
+					(json_int_t)m->async_ns, "at", moments(s)));
 }
 
 static json_t *completed(

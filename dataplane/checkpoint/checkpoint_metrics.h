@@ -40,5 +40,9 @@ struct checkpoint_metrics {
 	int64_t start_delay_ns;
 	int64_t bytes_persisted; /* written by this checkpoint */
 	int64_t total_bytes;     /* of the state */
+	/* On the monotonic clock of this host. */
+	uint64_t heard_ns; /* the trigger came in; 0: it came as a barrier */
+	uint64_t began_ns; /* the synchronous part began */
+	uint64_t ended_ns; /* all was durable: the task acknowledged */
 	bool is_unaligned;
 };

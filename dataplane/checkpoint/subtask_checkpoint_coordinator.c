@@ -331,6 +331,8 @@ bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_c
 		.bytes_processed_during_alignment = arrival->bytes_processed,
 		.sync_duration_ns = (int64_t)(now_ns - began_ns),
 		.start_delay_ns = arrival->start_delay_ns,
+		.heard_ns = arrival->heard_ns,
+		.began_ns = began_ns,
 	};
 	return true;
 }
@@ -354,7 +356,8 @@ static void acknowledge(struct subtask_checkpoint_coordinator *c, struct async_p
 	struct checkpoint_metrics *m = &part->metrics;
 	int64_t in_flight_bytes = in_flight != NULL ? (int64_t)in_flight->bytes : 0;
 
-	m->async_duration_ns = (int64_t)(clock->now_ns(clock) - part->began_ns);
+	m->ended_ns = clock->now_ns(clock);
+	m->async_duration_ns = (int64_t)(m->ended_ns - part->began_ns);
 	m->total_bytes = (int64_t)task_state_total_bytes(state) + in_flight_bytes;
 	m->bytes_persisted = m->total_bytes;
 	m->bytes_persisted_during_alignment = in_flight_bytes;

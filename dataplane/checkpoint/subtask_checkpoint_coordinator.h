@@ -67,6 +67,7 @@ struct checkpoint_arrival {
 	int64_t alignment_duration_ns;
 	int64_t start_delay_ns;
 	int64_t bytes_processed;
+	uint64_t heard_ns; /* the trigger came in; 0: it came as a barrier */
 };
 
 int subtask_checkpoint_coordinator_create(struct subtask_checkpoint_coordinator **out,

@@ -233,11 +233,13 @@ void stream_task_run_timers(struct stream_task *t, uint64_t now_ns)
 }
 
 /* TK-3: no input is open, so the task is where the barrier begins. */
-static void trigger_at_source(struct stream_task *t, const struct event *barrier)
+static void trigger_at_source(
+		struct stream_task *t, const struct event *barrier, uint64_t heard_ns)
 {
 	int64_t delay_ms = wall_ms(t) - barrier->timestamp_ms;
 	struct checkpoint_arrival arrival = {
 		.start_delay_ns = delay_ms > 0 ? delay_ms * 1000000 : 0,
+		.heard_ns = heard_ns,
 	};
 
 	subtask_checkpoint_coordinator_prepare(t->checkpoints, barrier);
@@ -276,7 +278,7 @@ static void trigger(struct stream_task *t, const struct checkpoint_request *requ
 	};
 
 	if (stream_task_open_channels(t) == 0)
-		trigger_at_source(t, &barrier);
+		trigger_at_source(t, &barrier, request->heard_ns);
 	else
 		trigger_by_rpc(t, &barrier);
 }

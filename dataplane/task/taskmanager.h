@@ -63,6 +63,7 @@ struct checkpoint_request {
 	enum alignment alignment;  /* Flink's ordinals, semantics 10.3 */
 	int64_t aligned_timeout_ms;
 	const char *location;      /* savepoint directory; NULL: chk-<id> of the job */
+	uint64_t heard_ns;         /* monotonic: when the call came in here */
 };
 
 /* 12.2, 12.3: looks the task up, checks it and posts the mail, or makes a decline report. */

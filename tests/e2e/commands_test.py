@@ -26,6 +26,9 @@ def look_at_checkpoints(w, rest):
         times = subtask["nanoseconds"]
         expect(0 < times["async"] < 10_000_000_000, f"a time to write: {subtask}")
         expect(times["start_delay"] >= 0 and times["sync"] >= 0, f"no time is missing: {subtask}")
+        at = times["at"]  # one host, one clock
+        expect(done["tasks_triggered_ns"] <= at["began"] <= at["ended"] <= at["sent"]
+               <= at["received"], f"one after the other: {subtask}")
         expect_equal(subtask["attempt"], 1, "attempt")
     status, out, err = w.weir("checkpoints", JOB, "--id", str(done["id"]), *rest)
     expect_equal(status, DONE, f"weir checkpoints --id: exit status\n{err}")

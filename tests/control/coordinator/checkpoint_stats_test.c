@@ -52,8 +52,9 @@ static void complete(struct rig *r, int64_t id, int64_t at_ms)
 	struct acknowledgement second = ack(id, 2);
 
 	checkpoint_stats_on_pending(r->s, id, &checkpoint, r->plan, at_ms);
-	checkpoint_stats_on_acknowledge(r->s, &first, at_ms + 10);
-	checkpoint_stats_on_acknowledge(r->s, &second, at_ms + 30);
+	checkpoint_stats_on_tasks_triggered(r->s, id, 5);
+	checkpoint_stats_on_acknowledge(r->s, &first, (struct moment){ 15, at_ms + 10 });
+	checkpoint_stats_on_acknowledge(r->s, &second, (struct moment){ 35, at_ms + 30 });
 	checkpoint_stats_on_completed(r->s, id, "there", at_ms + 35);
 }
 
@@ -72,6 +73,9 @@ Test(checkpoint_stats, a_completed_checkpoint_has_sums_times_and_its_subtasks)
 	cr_assert(c->subtasks[0].is_finished);
 	cr_assert(eq(i64, c->subtasks[0].ack_ms, 1000));
 	cr_assert(eq(i64, c->subtasks[1].ack_ms, 1010));
+	cr_assert(eq(u64, c->tasks_ns, 5));
+	cr_assert(eq(u64, c->subtasks[1].ack_ns, 15));
+	cr_assert(eq(u64, c->subtasks[2].ack_ns, 35));
 	cr_assert(eq(i64, c->subtasks[2].metrics.sync_ns, 4));
 	cr_assert(eq(u32, c->latest_subtask, 2));
 	cr_assert(eq(i64, c->state_bytes, 200));
@@ -140,7 +144,7 @@ Test(checkpoint_stats, metrics_of_a_subtask_that_did_not_finish_show_as_aborted)
 
 	rig_open(&r, 10);
 	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
-	checkpoint_stats_on_acknowledge(r.s, &first, 110);
+	checkpoint_stats_on_acknowledge(r.s, &first, (struct moment){ 0, 110 });
 	checkpoint_stats_on_failed(r.s, 1,
 			&(struct checkpoint_blame){ .reason = REASON_DECLINED,
 					.subtask = UINT32_MAX },

@@ -106,11 +106,15 @@ static void acknowledge(
 					.async_ns = 2000000,
 					.start_delay_ns = 3000000,
 					.alignment_ns = 4000000,
+					.heard_ns = 71,
+					.began_ns = 72,
+					.ended_ns = 73,
+					.sent_ns = 74,
 					.processed_bytes = 5,
 					.persisted_bytes = 6},
 	};
 
-	checkpoint_stats_on_acknowledge(s, &a, wall_ms);
+	checkpoint_stats_on_acknowledge(s, &a, (struct moment){77, wall_ms});
 }
 
 /* 1 completed, 2 failed after one of four acknowledged, 3 is in progress. */
@@ -224,6 +228,10 @@ Test(rest, shows_a_checkpoint_by_vertex_and_subtask)
 	const json_t *times = json_object_get(second, "nanoseconds");
 	cr_assert_eq(json_integer_value(json_object_get(times, "sync")), 1000001);
 	cr_assert_eq(json_integer_value(json_object_get(times, "alignment")), 4000000);
+	const json_t *at = json_object_get(times, "at");
+	cr_assert_eq(json_integer_value(json_object_get(at, "heard")), 71);
+	cr_assert_eq(json_integer_value(json_object_get(at, "sent")), 74);
+	cr_assert_eq(json_integer_value(json_object_get(at, "received")), 77);
 	cr_assert_eq(json_integer_value(json_object_get(second, "attempt")), 0);
 	json_decref(json);
 }
