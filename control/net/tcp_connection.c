@@ -149,17 +149,15 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	leave_callback(t);
 }
 
-/* Gives the socket what it takes now; the rest goes when the loop finds it writable. */
-static void write_now(struct tcp_connection *t)
+/* Gives the socket what it takes now, past the bufferevent, which would ask the loop to wait until
+ * it is writable: how many bytes that were.  An error is left for the bufferevent to find. */
+static size_t write_now(struct tcp_connection *t, const uint8_t *frame, size_t frame_bytes)
 {
-	struct evbuffer *out = bufferevent_get_output(t->bev);
-
-	if (!t->is_connected || t->is_broken)
-		return;
-	/* The bufferevent keeps others from its front; this is what it does itself. */
-	evbuffer_unfreeze(out, 1);
-	(void)evbuffer_write(out, bufferevent_getfd(t->bev));
-	evbuffer_freeze(out, 1);
+	if (!t->is_connected || evbuffer_get_length(bufferevent_get_output(t->bev)) > 0)
+		return 0;
+	ssize_t sent = send(bufferevent_getfd(t->bev), frame, frame_bytes,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
+	return sent > 0 ? (size_t)sent : 0;
 }
 
 static int tcp_send(struct connection *c, const Weir__Envelope *envelope)
@@ -179,9 +177,10 @@ static int tcp_send(struct connection *c, const Weir__Envelope *envelope)
 	int rc = message_pack(envelope, &frame, &frame_bytes);
 	if (rc != 0)
 		return rc;
-	rc = bufferevent_write(t->bev, frame, frame_bytes) == 0 ? 0 : -ENOMEM;
+	size_t sent = write_now(t, frame, frame_bytes);
+	if (sent < frame_bytes && bufferevent_write(t->bev, frame + sent, frame_bytes - sent) != 0)
+		rc = -ENOMEM;
 	free(frame);
-	write_now(t);
 	return rc;
 }
 
