@@ -28,6 +28,8 @@ enum {
 	IDLE_SLEEP_NS_MIN = 20000,
 	IDLE_SLEEP_NS_MAX = 500000,
 	PARKED_NS_MAX = 100000000,
+	BELL_DELAY_NS = 50000,
+	QUICK_TURN_NS = 300000,
 };
 
 /* A report and the task it is from. */
@@ -46,9 +48,12 @@ struct worker {
 	struct worker_report *pool;
 	uint32_t free_count;
 	struct worker_report *free_reports[REPORT_POOL_COUNT];
+	uint32_t held_count;    /* acknowledgements that are posted, their bell not rung */
+	uint64_t held_since_ns; /* the first of them */
 	uint32_t task_count;
 	struct task *tasks[TASKS_PER_WORKER_MAX];
 	uint64_t turn_ns;       /* when the last turn began */
+	bool is_quick;          /* and did not last long */
 	const struct task *in_call; /* whose turn or mail it is; NULL: nobody's */
 	uint64_t idle_since_ns; /* 0: busy */
 	long sleep_ns;          /* of the last sleep */
@@ -178,13 +183,36 @@ static struct report *new_report(struct task *task, enum report_kind kind)
 	return &r->report;
 }
 
-static void send_report(struct worker *w, struct report *report)
+static void ring_bell(struct worker *w)
 {
 	uint64_t one = 1;
 
-	CHECK(pointer_queue_push(w->reports, report));
+	w->held_count = 0;
 	ssize_t written = write(w->config.report_fd, &one, sizeof(one));
 	(void)written; /* a counter at its limit is readable all the same */
+}
+
+static void send_report(struct worker *w, struct report *report)
+{
+	CHECK(pointer_queue_push(w->reports, report));
+	ring_bell(w);
+}
+
+/* A bell wakes two threads, which take cores from whoever passes the barrier on.  So those of all
+ * tasks of this worker share one, unless it would be late. */
+static void send_acknowledgement(struct worker *w, struct report *report, uint64_t now_ns)
+{
+	CHECK(pointer_queue_push(w->reports, report));
+	if (w->held_count++ == 0)
+		w->held_since_ns = now_ns;
+	if (!w->is_quick)
+		ring_bell(w);
+}
+
+static void ring_for_held(struct worker *w, uint64_t now_ns)
+{
+	if (w->held_count >= w->task_count || now_ns >= w->held_since_ns + BELL_DELAY_NS)
+		ring_bell(w);
 }
 
 static struct task *reporting_task(struct task_reporter *r)
@@ -225,7 +253,7 @@ static void report_acknowledge(struct task_reporter *r, int64_t checkpoint_id,
 	report->in_flight = in_flight;
 	report->has_finished_operators = has_finished_operators;
 	report->is_finished_on_restore = t->is_finished_on_restore;
-	send_report(t->worker, report);
+	send_acknowledgement(t->worker, report, metrics->ended_ns);
 }
 
 static void report_decline(struct task_reporter *r, int64_t checkpoint_id,
@@ -416,14 +444,17 @@ static uint32_t run_tasks(struct worker *w, uint64_t now_ns)
 uint32_t worker_turn(struct worker *w)
 {
 	uint64_t now_ns = w->config.clock->now_ns(w->config.clock);
-	uint32_t work = take_mail(w, now_ns);
 
+	w->is_quick = now_ns < w->turn_ns + QUICK_TURN_NS;
+	uint32_t work = take_mail(w, now_ns);
 	take_back_reports(w);
 	if (w->config.port != NULL)
 		work += link_port_turn(w->config.port, now_ns);
 	work += run_tasks(w, now_ns);
 	enter_call(w, NULL);
 	work += store_share_poll(w->share);
+	if (w->held_count > 0)
+		ring_for_held(w, now_ns);
 	if (work > 0)
 		w->idle_since_ns = 0;
 	else if (w->idle_since_ns == 0)

@@ -1,8 +1,9 @@
-/* worker: how one without tasks waits. */
+/* worker: how one without tasks waits, and when it rings for what its tasks have said. */
 
 #include "dataplane/task/worker.h"
 
 #include "dataplane/base/clock.h"
+#include "dataplane/checkpoint/checkpoint_metrics.h"
 #include "dataplane/task/task.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +11,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MILLISECOND_NS = 1000000, LOOKS_MAX = 40 };
 
@@ -153,4 +156,98 @@ Test(worker, without_tasks_stops_at_once)
 	cr_expect_lt((ended.tv_sec - began.tv_sec) * 1000 +
 					(ended.tv_nsec - began.tv_nsec) / MILLISECOND_NS,
 			600);
+}
+
+/* ---- the bell: a clock set by hand, turns by hand ---- */
+
+struct set_clock {
+	struct clock clock;
+	uint64_t now_ns;
+};
+
+static uint64_t set_now_ns(struct clock *c)
+{
+	return ((struct set_clock *)c)->now_ns;
+}
+
+struct rig {
+	struct set_clock clock;
+	struct worker *worker;
+	struct task tasks[3];
+	int bell;
+};
+
+static void rig_open(struct rig *r)
+{
+	char error[TASKMANAGER_ERROR_BYTES];
+
+	*r = (struct rig){.clock = {{set_now_ns, wall_ms}, MILLISECOND_NS}};
+	r->bell = eventfd(0, EFD_NONBLOCK);
+	cr_assert_eq(worker_create(&r->worker,
+				     &(struct worker_config){.storage = "threads",
+						     .clock = &r->clock.clock,
+						     .report_fd = r->bell},
+				     error),
+			0);
+	for (int i = 0; i < 3; i++)
+		worker_adopt(r->worker, &r->tasks[i]);
+}
+
+static void rig_turn(struct rig *r, uint64_t passed_ns)
+{
+	r->clock.now_ns += passed_ns;
+	worker_turn(r->worker);
+}
+
+static void rig_acknowledge(struct rig *r)
+{
+	struct checkpoint_metrics metrics = {.ended_ns = r->clock.now_ns};
+
+	for (int i = 0; i < 3; i++) {
+		struct task_reporter *reporter = &r->tasks[i].reporter;
+
+		reporter->acknowledge(reporter, 7, &metrics, NULL, NULL, false);
+	}
+}
+
+/* How often it has rung since the last look. */
+static uint64_t rig_bells(struct rig *r)
+{
+	uint64_t count = 0;
+
+	return read(r->bell, &count, sizeof(count)) == sizeof(count) ? count : 0;
+}
+
+static void rig_close(struct rig *r)
+{
+	worker_destroy(r->worker);
+	close(r->bell);
+}
+
+Test(worker, rings_once_for_the_acknowledgements_of_its_tasks)
+{
+	struct rig r;
+
+	rig_open(&r);
+	rig_turn(&r, 1000);
+	rig_turn(&r, 1000);
+	rig_acknowledge(&r);
+	cr_expect_eq(rig_bells(&r), 0);
+	rig_turn(&r, 1000);
+	cr_expect_eq(rig_bells(&r), 1);
+	rig_turn(&r, 1000);
+	cr_expect_eq(rig_bells(&r), 0);
+	rig_close(&r);
+}
+
+Test(worker, rings_at_once_while_its_turns_are_long)
+{
+	struct rig r;
+
+	rig_open(&r);
+	rig_turn(&r, 1000);
+	rig_turn(&r, MILLISECOND_NS);
+	rig_acknowledge(&r);
+	cr_expect_eq(rig_bells(&r), 3);
+	rig_close(&r);
 }
