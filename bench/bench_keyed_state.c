@@ -76,15 +76,16 @@ static uint64_t thread_ns(void)
 }
 
 /* Time of a stretch of records; a snapshot that is running goes on a step each `TURN`. */
-static uint64_t count_stretch(struct keyed_state *s, struct record **sets, uint32_t rounds)
+static uint64_t count_stretch(struct keyed_state *s, struct keyed_snapshot *x,
+		struct record **sets, uint32_t rounds)
 {
 	uint64_t begin = thread_ns();
 
 	for (uint32_t round = 0; round < rounds; round++) {
 		for (uint32_t i = 0; i < RECORDS; i += BATCH) {
 			count_batch(s, sets[round % SETS] + i);
-			if (i % TURN == 0)
-				keyed_state_snapshot_step(s, STEP_BLOCKS);
+			if (x != NULL && i % TURN == 0)
+				keyed_snapshot_step(x, STEP_BLOCKS);
 		}
 	}
 	return thread_ns() - begin;
@@ -98,36 +99,36 @@ static int compare(const void *a, const void *b)
 }
 
 /* Milliseconds more for the stretch in which a snapshot is copied: the median. */
-static double measure_snapshot(struct keyed_state *s, struct record **sets)
+static double measure_snapshot(struct keyed_state *s, struct record **sets,
+		struct keyed_snapshot **last)
 {
 	double more[SNAPSHOTS];
 
 	for (uint32_t i = 0; i < SNAPSHOTS; i++) {
-		uint64_t without = count_stretch(s, sets, STRETCH_ROUNDS);
+		uint64_t without = count_stretch(s, NULL, sets, STRETCH_ROUNDS);
+		struct keyed_snapshot *x = keyed_state_snapshot_begin(s);
+		uint64_t with = count_stretch(s, x, sets, STRETCH_ROUNDS);
 
-		if (!keyed_state_snapshot_begin(s))
-			abort();
-		uint64_t with = count_stretch(s, sets, STRETCH_ROUNDS);
-
-		while (!keyed_state_snapshot_step(s, STEP_BLOCKS))
+		while (!keyed_snapshot_step(x, STEP_BLOCKS))
 			;
 		more[i] = ((double)with - (double)without) / 1e6;
-		keyed_state_snapshot_abort(s);
+		keyed_snapshot_abort(x);
+		*last = x;
 	}
 	qsort(more, SNAPSHOTS, sizeof(*more), compare);
 	return more[SNAPSHOTS / 2];
 }
 
-static double measure_memcpy(const struct keyed_state *s)
+static double measure_memcpy(const struct keyed_snapshot *x)
 {
-	uint64_t bytes = keyed_state_snapshot_filled(s);
+	uint64_t bytes = keyed_snapshot_filled(x);
 	uint8_t *to = memory_of(bytes);
 	double took[SNAPSHOTS];
 
 	for (uint32_t i = 0; i < SNAPSHOTS; i++) {
 		uint64_t begin = thread_ns();
 
-		memcpy(to, keyed_state_snapshot_bytes(s), bytes);
+		memcpy(to, keyed_snapshot_bytes(x), bytes);
 		took[i] = (double)(thread_ns() - begin) / 1e6;
 	}
 	qsort(took, SNAPSHOTS, sizeof(*took), compare);
@@ -138,7 +139,7 @@ static double measure_memcpy(const struct keyed_state *s)
 static double measure_table(struct keyed_state *s, struct record **sets)
 {
 	return in_millions((uint64_t)ROUNDS_PER_MEASURE * RECORDS,
-			count_stretch(s, sets, ROUNDS_PER_MEASURE));
+			count_stretch(s, NULL, sets, ROUNDS_PER_MEASURE));
 }
 
 static double measure_array(uint64_t *counts, struct record **sets)
@@ -158,10 +159,11 @@ static void bench(uint64_t key_count)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
 		.entry_count_max = key_count / 2 + key_count / 8, .group_count = 128,
-		.groups = {0, 63}};
+		.groups = {0, 63}, .snapshots_max = 1};
 	uint64_t bytes = keyed_state_memory_bytes(&config);
 	void *memory = memory_of(bytes);
 	struct keyed_state *s = keyed_state_create_at(memory, &config);
+	struct keyed_snapshot *x;
 	uint64_t *counts = calloc(key_count, sizeof(*counts));
 	struct record *sets[SETS];
 	struct prng p;
@@ -179,9 +181,9 @@ static void bench(uint64_t key_count)
 	}
 	printf("%8lu keys: %5.1f M/s table", (unsigned long)key_count, measure_table(s, sets));
 	printf(", %5.1f M/s array", measure_array(counts, sets));
-	printf(", a snapshot %6.3f ms", measure_snapshot(s, sets));
+	printf(", a snapshot %6.3f ms", measure_snapshot(s, sets, &x));
 	printf(", memcpy of its %.1f MiB %.3f ms\n",
-			(double)keyed_state_snapshot_filled(s) / 1048576, measure_memcpy(s));
+			(double)keyed_snapshot_filled(x) / 1048576, measure_memcpy(x));
 	for (uint32_t i = 0; i < SETS; i++)
 		free(sets[i]);
 	free(counts);

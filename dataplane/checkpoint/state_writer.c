@@ -51,6 +51,7 @@ enum place { PLACE_UNKNOWN, PLACE_INLINE, PLACE_FILE };
 /* What one state has become. */
 struct part {
 	uint8_t *staged;      /* values and lists: room of our own */
+	struct keyed_snapshot *keyed; /* the others: theirs */
 	const uint8_t *bytes; /* the snapshot of the state */
 	uint64_t size;        /* so far; final when is_copied */
 	uint64_t item_count;
@@ -152,11 +153,11 @@ static bool is_keyed(const struct state_writer *w, uint32_t part)
 static void drop_keyed(struct state_writer *w)
 {
 	if (w->piece != NULL && is_keyed(w, w->current))
-		keyed_state_snapshot_release(w->config.states[w->current].keyed);
+		keyed_snapshot_release(w->parts[w->current].keyed);
 	w->piece = NULL;
 	for (uint32_t i = 0; i < w->config.state_count; i++) {
 		if (is_keyed(w, i))
-			keyed_state_snapshot_abort(w->config.states[i].keyed);
+			keyed_snapshot_abort(w->parts[i].keyed);
 	}
 }
 
@@ -193,21 +194,22 @@ static void stage(struct state_writer *w, const struct declared_state *s, struct
 
 static void freeze(struct state_writer *w, const struct declared_state *s, struct part *p)
 {
-	CHECK(keyed_state_snapshot_begin(s->keyed));
-	p->bytes = keyed_state_snapshot_bytes(s->keyed);
-	p->item_count = keyed_state_snapshot_entry_count(s->keyed);
-	if (place_of(w, keyed_state_snapshot_bytes_max(s->keyed)) == PLACE_INLINE)
+	p->keyed = keyed_state_snapshot_begin(s->keyed);
+	CHECK(p->keyed != NULL);
+	p->bytes = keyed_snapshot_bytes(p->keyed);
+	p->item_count = keyed_snapshot_entry_count(p->keyed);
+	if (place_of(w, keyed_snapshot_bytes_max(p->keyed)) == PLACE_INLINE)
 		p->place = PLACE_INLINE;
 	else if (place_of(w, p->item_count * (s->key_bytes + (uint64_t)s->value_bytes)) ==
 			PLACE_FILE)
 		p->place = PLACE_FILE;
 }
 
-/* A keyed state is copied for one snapshot at a time, whoever writes it. */
-static bool are_keyed_over(const struct state_writer *w)
+/* A keyed state is copied for so many snapshots at a time, whoever writes them. */
+static bool can_freeze(const struct state_writer *w)
 {
 	for (uint32_t i = 0; i < w->config.state_count; i++) {
-		if (is_keyed(w, i) && !keyed_state_snapshot_is_over(w->config.states[i].keyed))
+		if (is_keyed(w, i) && !keyed_state_can_snapshot(w->config.states[i].keyed))
 			return false;
 	}
 	return true;
@@ -219,7 +221,7 @@ int state_writer_begin(struct state_writer *w, int64_t checkpoint_id, const char
 
 	CHECK(!w->has_snapshot);
 	CHECK(checkpoint_id > 0);
-	if (!state_writer_is_idle(w) || !are_keyed_over(w))
+	if (!state_writer_is_idle(w) || !can_freeze(w))
 		return -EBUSY;
 	bytes = snprintf(w->path, sizeof(w->path), "%s/%s", directory, w->file_name);
 	if (bytes < 0 || (size_t)bytes >= sizeof(w->path))
@@ -296,7 +298,7 @@ static void finish_write(struct state_writer *w, uint32_t part, int64_t result)
 {
 	CHECK(part < w->config.state_count);
 	if (is_keyed(w, part))
-		keyed_state_snapshot_release(w->config.states[part].keyed);
+		keyed_snapshot_release(w->parts[part].keyed);
 	if (result < 0)
 		fail(w, (int)result, "write");
 }
@@ -336,8 +338,7 @@ static bool take_piece(struct state_writer *w)
 	if (left == 0 || (!is_summed && p->summed - p->submitted < PIECE_BYTES))
 		return false;
 	if (is_keyed(w, w->current))
-		return keyed_state_snapshot_take(w->config.states[w->current].keyed, &w->piece,
-				&w->piece_size);
+		return keyed_snapshot_take(p->keyed, &w->piece, &w->piece_size);
 	w->piece = p->bytes + p->submitted;
 	w->piece_size = (uint32_t)(left < PIECE_BYTES ? left : PIECE_BYTES);
 	return true;
@@ -370,15 +371,13 @@ static uint32_t write_pieces(struct state_writer *w)
 /* Copies a bounded amount of a keyed state, which sums it itself.  Whether it did anything. */
 static bool copy_keyed(struct state_writer *w, struct part *p, uint32_t block_budget)
 {
-	struct keyed_state *keyed = w->config.states[w->current].keyed;
-
 	if (p->is_copied)
 		return false;
-	p->is_copied = keyed_state_snapshot_step(keyed, block_budget);
-	p->size = p->summed = keyed_state_snapshot_filled(keyed);
+	p->is_copied = keyed_snapshot_step(p->keyed, block_budget);
+	p->size = p->summed = keyed_snapshot_filled(p->keyed);
 	if (!p->is_copied)
 		return true;
-	p->crc = keyed_state_snapshot_crc(keyed);
+	p->crc = keyed_snapshot_crc(p->keyed);
 	if (p->place == PLACE_UNKNOWN)
 		p->place = place_of(w, p->size);
 	return true;
@@ -540,7 +539,7 @@ static void end_keyed(struct state_writer *w)
 {
 	for (uint32_t i = 0; i < w->config.state_count; i++) {
 		if (is_keyed(w, i))
-			keyed_state_snapshot_end(w->config.states[i].keyed);
+			keyed_snapshot_end(w->parts[i].keyed);
 	}
 }
 

@@ -53,8 +53,8 @@ struct state_writer *state_writer_create_at(
 		void *memory, const struct state_writer_config *config);
 
 /* The synchronous part: from here on the states may change again.  `directory` exists and is
- * copied.  -EBUSY: the previous snapshot is not over (the disk hangs), or another writer has one of
- * the same keyed state; -ENAMETOOLONG. */
+ * copied.  -EBUSY: the previous snapshot is not over (the disk hangs), or other writers have as
+ * many of a keyed state as it was made for; -ENAMETOOLONG. */
 int state_writer_begin(struct state_writer *w, int64_t checkpoint_id, const char *directory);
 
 /* Goes on: copies up to `block_budget` blocks of keyed state, queues writes, reaps.  Call it each

@@ -55,6 +55,7 @@ struct chain_config {
 	uint32_t subtask_index, parallelism;
 	uint32_t group_count;
 	struct key_group_range groups;
+	uint32_t snapshots_max;            /* of a keyed state that are under way at a time */
 	int64_t restored_checkpoint_id;
 	bool checkpointing;
 	struct file_port *files;   /* borrowed */

@@ -47,6 +47,7 @@ static struct keyed_state_config keyed_config(
 		.entry_count_max = s->capacity,
 		.group_count = config->group_count,
 		.groups = config->groups,
+		.snapshots_max = config->snapshots_max,
 	};
 }
 

@@ -57,6 +57,8 @@ static bool is_valid(const struct keyed_state_config *c)
 	if (c->group_count == 0 || c->group_count > KEY_GROUPS_COUNT_MAX ||
 			(c->group_count & (c->group_count - 1)) != 0)
 		return false;
+	if (c->snapshots_max == 0 || c->snapshots_max > KEYED_STATE_SNAPSHOTS_MAX)
+		return false;
 	return c->groups.first <= c->groups.last && c->groups.last < c->group_count;
 }
 
@@ -95,7 +97,7 @@ uint64_t keyed_state_memory_bytes(const struct keyed_state_config *config)
 
 	struct sizes z = sizes_of(config);
 
-	return head_bytes(&z) + z.region;
+	return head_bytes(&z) + z.region * config->snapshots_max;
 }
 
 static bool has_front(const struct keyed_state *s)
@@ -128,7 +130,8 @@ static void clear(struct keyed_state *s, const struct sizes *z)
 		memset(slot_at(s, slot), 0, 16);
 		free_slot(s, slot);
 	}
-	memset(behind, 0, (size_t)(s->region + s->region_bytes - behind));
+	memset(behind, 0, (size_t)((uint8_t *)s + head_bytes(z) - behind) +
+			z->region * s->config.snapshots_max);
 }
 
 static void lay_out_homes(struct keyed_state *s, uint64_t home_count)
@@ -165,8 +168,10 @@ struct keyed_state *keyed_state_create_at(void *memory, const struct keyed_state
 	s->slots = (uint8_t *)memory + round_up(sizeof(*s), LINE_BYTES);
 	s->occupied = (uint64_t *)(void *)(s->slots + z.slots);
 	s->copied_in = (uint32_t *)(void *)(s->slots + z.slots + z.occupied);
-	s->region = (uint8_t *)memory + head_bytes(&z);
 	s->region_bytes = z.region;
+	for (uint32_t i = 0; i < config->snapshots_max; i++)
+		s->snapshots[i] = (struct keyed_snapshot){.table = s,
+			.region = (uint8_t *)memory + head_bytes(&z) + i * z.region};
 	clear(s, &z);
 	return s;
 }
@@ -262,7 +267,7 @@ static always_inline uint64_t probe(
 	return slot;
 }
 
-/* Before a block changes: the running snapshot gets it as it was. */
+/* Before a block changes: the running snapshots get it as it was. */
 static always_inline void touch(struct keyed_state *s, uint64_t slot)
 {
 	uint64_t block = slot / KEYED_STATE_BLOCK_SLOTS;
@@ -283,7 +288,7 @@ static bool insert(struct keyed_state *s, const uint8_t *key, uint64_t slot)
 
 	if (slot == s->slot_count || s->count == s->config.entry_count_max)
 		return fail(s, -ENOSPC);
-	if (s->phase == SNAPSHOT_COPYING)
+	if (s->copying_count > 0)
 		touch(s, slot);
 	memcpy(at, key, s->config.key_bytes);
 	memset(at + s->value_offset, 0, s->slot_bytes - s->value_offset);
@@ -300,7 +305,7 @@ static __attribute__((noinline)) bool put_one(
 	uint64_t slot = probe(s, key, home, s->config.key_bytes);
 
 	if (is_occupied(s, slot)) {
-		if (s->phase == SNAPSHOT_COPYING)
+		if (s->copying_count > 0)
 			touch(s, slot);
 	} else if (!insert(s, key, slot)) {
 		return false;
@@ -371,7 +376,7 @@ static always_inline bool put_group_fast(struct keyed_state *s, const uint8_t *k
 bool keyed_state_put_batch(struct keyed_state *s, const void *keys, uint32_t stride,
 		uint32_t count, void **values)
 {
-	const bool is_fast_table = is_fast(s), is_copying = s->phase == SNAPSHOT_COPYING;
+	const bool is_fast_table = is_fast(s), is_copying = s->copying_count > 0;
 	bool is_put = true;
 
 	CHECK(count <= KEYED_STATE_BATCH_MAX);
@@ -440,7 +445,7 @@ bool keyed_state_next(const struct keyed_state *s, uint64_t *cursor, const void 
 void keyed_state_remove(struct keyed_state *s, uint64_t *cursor)
 {
 	uint64_t hole = *cursor - 1;
-	bool is_copying = s->phase == SNAPSHOT_COPYING;
+	bool is_copying = s->copying_count > 0;
 
 	CHECK(*cursor > 0);
 	CHECK(is_occupied(s, hole));
@@ -484,7 +489,7 @@ int keyed_state_restore_chunk(struct keyed_state *s, const uint8_t *bytes, size_
 {
 	uint32_t head[2];
 
-	CHECK(s->phase == SNAPSHOT_NONE);
+	CHECK(s->copying_count == 0);
 	if (size < sizeof(head))
 		return -EBADMSG;
 	memcpy(head, bytes, sizeof(head));

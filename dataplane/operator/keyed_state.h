@@ -6,12 +6,13 @@
  *
  * Place    operator; the service table of the chain calls it, state_writer drives its snapshots.
  * Thread   one owner, the worker of the task; create and restore before the task runs.
- * Memory   everything lies in the memory given to create, the room for a full snapshot included.
+ * Memory   everything lies in the memory given to create, the room for each full snapshot that may
+ *          be under way at a time included.
  * Time     a snapshot begins in O(1); each step is bounded by its budget; a batch copies at most
- *          the blocks it changes.
+ *          the blocks it changes, once for each snapshot that lacks them.
  * Errors   bool speaks of a bound (full, busy); bytes of a restore are foreign: 0 or -errno.
  * Life     create_at, restore_chunk*, { put | get | next | remove | snapshot }*, then the memory
- *          is simply given back.
+ *          is simply given back.  A snapshot: begin, { step | take | release }*, end or abort.
  *
  * The position of an entry grows with the 64-bit hash of its key, so that each key group is a
  * range of the table (but for entries that had to move up a few places).  Probing goes upwards
@@ -21,6 +22,7 @@
  */
 
 #include "dataplane/base/key_group.h"
+#include "dataplane/base/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,9 +34,11 @@ enum {
 	KEYED_STATE_BATCH_MAX = 512,       /* keys in one put or get */
 	KEYED_STATE_BLOCK_SLOTS = 64,      /* the unit a snapshot copies */
 	KEYED_STATE_PIECE_BYTES = 1 << 20,  /* the unit a snapshot hands out */
+	KEYED_STATE_SNAPSHOTS_MAX = CHECKPOINTS_IN_FLIGHT_MAX,
 };
 
 struct keyed_state;
+struct keyed_snapshot;
 
 struct keyed_state_config {
 	uint32_t key_bytes;            /* 1..KEY_BYTES_MAX; 8 is the fast case */
@@ -43,6 +47,7 @@ struct keyed_state_config {
 	uint64_t entry_count_max;      /* entries of this subtask, 1 or more */
 	uint32_t group_count;          /* key groups of the job, a power of two */
 	struct key_group_range groups; /* those of this subtask */
+	uint32_t snapshots_max;        /* under way at a time, 1..KEYED_STATE_SNAPSHOTS_MAX */
 };
 
 /* Memory that create_at needs, a multiple of KEYED_STATE_ALIGN_BYTES; 0 for a bad config or one
@@ -83,39 +88,39 @@ void keyed_state_remove(struct keyed_state *s, uint64_t *cursor);
  * A sequence of chunks, each { uint32 block, uint32 count, count x (key, value) } in host order,
  * with 1..64 entries without padding. */
 
-/* Freezes the present contents: O(1).  false while another one is under way (or its pieces are
- * not all released): the caller declines its checkpoint. */
-bool keyed_state_snapshot_begin(struct keyed_state *s);
-/* Nothing of the last one is under way. */
-bool keyed_state_snapshot_is_over(const struct keyed_state *s);
+/* Freezes the present contents: O(1).  NULL while snapshots_max others are under way (or their
+ * pieces are not all released): the caller declines its checkpoint. */
+struct keyed_snapshot *keyed_state_snapshot_begin(struct keyed_state *s);
+/* The next begin will work. */
+bool keyed_state_can_snapshot(const struct keyed_state *s);
 
 /* Copies up to `block_budget` more blocks.  True when everything has been copied. */
-bool keyed_state_snapshot_step(struct keyed_state *s, uint32_t block_budget);
+bool keyed_snapshot_step(struct keyed_snapshot *x, uint32_t block_budget);
 
 /* Upper bound of the bytes this snapshot will have, known from its beginning. */
-uint64_t keyed_state_snapshot_bytes_max(const struct keyed_state *s);
+uint64_t keyed_snapshot_bytes_max(const struct keyed_snapshot *x);
 
 /* Bytes copied so far; the first of them stand at _bytes and stay there until _end. */
-uint64_t keyed_state_snapshot_filled(const struct keyed_state *s);
-const uint8_t *keyed_state_snapshot_bytes(const struct keyed_state *s);
-uint64_t keyed_state_snapshot_entry_count(const struct keyed_state *s);
+uint64_t keyed_snapshot_filled(const struct keyed_snapshot *x);
+const uint8_t *keyed_snapshot_bytes(const struct keyed_snapshot *x);
+uint64_t keyed_snapshot_entry_count(const struct keyed_snapshot *x);
 
 /* CRC32C of the bytes copied so far: they are summed while they are still near. */
-uint32_t keyed_state_snapshot_crc(const struct keyed_state *s);
+uint32_t keyed_snapshot_crc(const struct keyed_snapshot *x);
 
 /* The next finished piece: KEYED_STATE_PIECE_BYTES of it, or the rest once all is copied; false
  * when there is none now.  Pieces begin KEYED_STATE_ALIGN_BYTES aligned; behind the last one
  * there are zeros up to that alignment. */
-bool keyed_state_snapshot_take(struct keyed_state *s, const uint8_t **bytes, uint32_t *size);
+bool keyed_snapshot_take(struct keyed_snapshot *x, const uint8_t **bytes, uint32_t *size);
 
 /* A piece has been written, or will never be. */
-void keyed_state_snapshot_release(struct keyed_state *s);
+void keyed_snapshot_release(struct keyed_snapshot *x);
 
-/* Everything is copied, taken and released: ready for the next one. */
-void keyed_state_snapshot_end(struct keyed_state *s);
+/* Everything is copied, taken and released: its room is free for another one. */
+void keyed_snapshot_end(struct keyed_snapshot *x);
 
-/* Gives up at any moment.  Pieces not released yet keep the next begin out. */
-void keyed_state_snapshot_abort(struct keyed_state *s);
+/* Gives up at any moment.  Its room is free once the pieces taken are released. */
+void keyed_snapshot_abort(struct keyed_snapshot *x);
 
 /* Puts one chunk from the front of `bytes` into the table, `*used` bytes long.  Entries of other
  * key groups than this subtask's are passed over.  -EBADMSG: not a chunk, or a key twice;

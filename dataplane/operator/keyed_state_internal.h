@@ -19,6 +19,19 @@ enum snapshot_phase {
 	SNAPSHOT_ABORTED, /* pieces wait to be released */
 };
 
+struct keyed_snapshot {
+	struct keyed_state *table;
+	enum snapshot_phase phase;
+	uint32_t epoch;                     /* younger snapshots have larger ones, modulo 2^32 */
+	uint64_t next_block;
+	uint64_t entry_count, copied_count; /* entries it has, entries copied */
+	uint64_t filled, taken;             /* bytes in the region */
+	uint64_t summed;                    /* of them in `crc` */
+	uint32_t crc;
+	uint32_t piece_count;               /* taken and not released */
+	uint8_t *region;
+};
+
 struct keyed_state {
 	struct keyed_state_config config;
 	int error;
@@ -32,26 +45,23 @@ struct keyed_state {
 	uint8_t *slots;
 	uint64_t *occupied; /* a word for each block, and one more that stays 0 */
 
-	enum snapshot_phase phase;
-	uint32_t epoch;     /* of the present snapshot */
-	uint32_t *copied_in; /* for each block the epoch of the last snapshot that copied it */
-	uint64_t next_block;
-	uint64_t snapshot_count, copied_count; /* entries it has, entries copied */
-	uint64_t filled, taken;                /* bytes in the region */
-	uint64_t summed;                       /* of them in `crc` */
-	uint32_t crc;
-	uint32_t piece_count;                  /* taken and not released */
-	uint8_t *region;
-	uint64_t region_bytes;
+	/* For each block the youngest epoch there was when it was copied last: the snapshots that
+	 * are copying have it exactly if their epoch is not younger. */
+	uint32_t *copied_in;
+	uint32_t epoch; /* of the youngest snapshot */
+	uint32_t copying_count;
+	struct keyed_snapshot *copying[KEYED_STATE_SNAPSHOTS_MAX];
+	struct keyed_snapshot snapshots[KEYED_STATE_SNAPSHOTS_MAX]; /* snapshots_max of them */
+	uint64_t region_bytes; /* of each */
 };
 
 /* Keys between asking for memory and touching it. */
 enum { KEYED_STATE_GROUP_COUNT = 64 };
 
-/* Copies one block that the present snapshot lacks. */
+/* Copies one block to those of the snapshots that lack it. */
 void keyed_state_copy_block(struct keyed_state *s, uint64_t block);
 
-/* The same for those of the blocks of up to KEYED_STATE_GROUP_COUNT slots that it lacks. */
+/* The same for the blocks of up to KEYED_STATE_GROUP_COUNT slots. */
 void keyed_state_copy_blocks_of(struct keyed_state *s, const uint64_t *slots, uint32_t count);
 
 static inline uint8_t *slot_at(const struct keyed_state *s, uint64_t slot)

@@ -14,27 +14,62 @@ enum { LOOKS_PER_COPY = 64 };
 /* Blocks whose memory is asked for before they are copied: the copy waits for nothing else. */
 enum { BLOCKS_AHEAD = 4 };
 
-bool keyed_state_snapshot_is_over(const struct keyed_state *s)
+/* Its room may be used again. */
+static bool is_over(const struct keyed_snapshot *x)
 {
-	return s->phase == SNAPSHOT_NONE ||
-			(s->phase == SNAPSHOT_ABORTED && s->piece_count == 0);
+	return x->phase == SNAPSHOT_NONE ||
+			(x->phase == SNAPSHOT_ABORTED && x->piece_count == 0);
 }
 
-bool keyed_state_snapshot_begin(struct keyed_state *s)
+static struct keyed_snapshot *free_snapshot(const struct keyed_state *s)
 {
-	if (!keyed_state_snapshot_is_over(s))
-		return false;
-	CHECK(s->piece_count == 0);
-	s->phase = SNAPSHOT_COPYING;
-	s->epoch++; /* no block has it */
-	s->next_block = 0;
-	s->snapshot_count = s->count;
-	s->copied_count = 0;
-	s->filled = 0;
-	s->summed = 0;
-	s->crc = 0;
-	s->taken = 0;
-	return true;
+	for (uint32_t i = 0; i < s->config.snapshots_max; i++) {
+		if (is_over(&s->snapshots[i]))
+			return (struct keyed_snapshot *)(uintptr_t)&s->snapshots[i];
+	}
+	return NULL;
+}
+
+bool keyed_state_can_snapshot(const struct keyed_state *s)
+{
+	return free_snapshot(s) != NULL;
+}
+
+struct keyed_snapshot *keyed_state_snapshot_begin(struct keyed_state *s)
+{
+	struct keyed_snapshot *x = free_snapshot(s);
+
+	if (x == NULL)
+		return NULL;
+	CHECK(x->piece_count == 0);
+	*x = (struct keyed_snapshot){
+		.table = s,
+		.phase = SNAPSHOT_COPYING,
+		.epoch = ++s->epoch, /* no block has it */
+		.entry_count = s->count,
+		.region = x->region,
+	};
+	s->copying[s->copying_count++] = x;
+	return x;
+}
+
+/* It copies no more. */
+static void leave_copying(struct keyed_snapshot *x, enum snapshot_phase phase)
+{
+	struct keyed_state *s = x->table;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < s->copying_count; i++) {
+		if (s->copying[i] != x)
+			s->copying[kept++] = s->copying[i];
+	}
+	s->copying_count = kept;
+	x->phase = phase;
+}
+
+static inline bool lacks(const struct keyed_snapshot *x, uint32_t copied_in)
+{
+	return (int32_t)(copied_in - x->epoch) < 0;
 }
 
 /* Slots of 16 bytes that are all entry. */
@@ -72,10 +107,16 @@ static inline void prefetch_block(const struct keyed_state *s, uint64_t block)
 }
 
 /* What has been copied since the last time; a group of blocks is still in the first-level cache. */
-static void sum(struct keyed_state *s)
+static void sum(struct keyed_snapshot *x)
 {
-	s->crc = crc32c(s->crc, s->region + s->summed, s->filled - s->summed);
-	s->summed = s->filled;
+	x->crc = crc32c(x->crc, x->region + x->summed, x->filled - x->summed);
+	x->summed = x->filled;
+}
+
+static void sum_all(struct keyed_state *s)
+{
+	for (uint32_t i = 0; i < s->copying_count; i++)
+		sum(s->copying[i]);
 }
 
 void keyed_state_copy_blocks_of(struct keyed_state *s, const uint64_t *slots, uint32_t count)
@@ -97,116 +138,129 @@ void keyed_state_copy_blocks_of(struct keyed_state *s, const uint64_t *slots, ui
 			keyed_state_copy_block(s, blocks[i]);
 	}
 	if (missing > 0)
-		sum(s);
+		sum_all(s);
 }
 
-void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
+static void append_block(struct keyed_snapshot *x, uint64_t block, uint64_t bits)
 {
-	uint64_t bits = s->occupied[block];
+	const struct keyed_state *s = x->table;
 	uint32_t head[2] = {(uint32_t)block, (uint32_t)__builtin_popcountll(bits)};
-	uint8_t *at = s->region + s->filled;
+	uint8_t *at = x->region + x->filled;
 
-	DCHECK(s->copied_in[block] != s->epoch);
-	s->copied_in[block] = s->epoch;
-	if (bits == 0)
-		return;
-	CHECK(s->filled + sizeof(head) + (uint64_t)head[1] * s->entry_bytes <= s->region_bytes);
+	CHECK(x->filled + sizeof(head) + (uint64_t)head[1] * s->entry_bytes <= s->region_bytes);
 	memcpy(at, head, sizeof(head));
 	at += sizeof(head);
 	if (s->entry_bytes == 16 && s->slot_bytes == 16)
 		at = copy_slots(at, slot_at(s, block * KEYED_STATE_BLOCK_SLOTS), bits);
 	else
 		at = copy_entries(s, at, block, bits);
-	s->filled = (uint64_t)(at - s->region);
-	s->copied_count += head[1];
+	x->filled = (uint64_t)(at - x->region);
+	x->copied_count += head[1];
 }
 
-bool keyed_state_snapshot_step(struct keyed_state *s, uint32_t block_budget)
+void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
 {
-	uint64_t end = s->next_block + (uint64_t)block_budget * LOOKS_PER_COPY;
+	uint64_t bits = s->occupied[block];
+	uint32_t copied_in = s->copied_in[block];
+
+	DCHECK(copied_in != s->epoch);
+	s->copied_in[block] = s->epoch;
+	if (bits == 0)
+		return;
+	for (uint32_t i = 0; i < s->copying_count; i++) {
+		if (lacks(s->copying[i], copied_in))
+			append_block(s->copying[i], block, bits);
+	}
+}
+
+bool keyed_snapshot_step(struct keyed_snapshot *x, uint32_t block_budget)
+{
+	struct keyed_state *s = x->table;
+	uint64_t end = x->next_block + (uint64_t)block_budget * LOOKS_PER_COPY;
 	uint32_t copied = 0;
 
-	if (s->phase != SNAPSHOT_COPYING)
-		return s->phase == SNAPSHOT_COPIED;
+	if (x->phase != SNAPSHOT_COPYING)
+		return x->phase == SNAPSHOT_COPIED;
 	if (end > s->block_count)
 		end = s->block_count;
-	for (; s->next_block < end && copied < block_budget; s->next_block++) {
-		if (s->copied_in[s->next_block] == s->epoch)
+	for (; x->next_block < end && copied < block_budget; x->next_block++) {
+		if (!lacks(x, s->copied_in[x->next_block]))
 			continue;
-		keyed_state_copy_block(s, s->next_block);
+		keyed_state_copy_block(s, x->next_block);
 		if (++copied % KEYED_STATE_GROUP_COUNT == 0)
-			sum(s);
+			sum_all(s);
 	}
-	sum(s);
-	if (s->next_block < s->block_count)
+	sum_all(s);
+	if (x->next_block < s->block_count)
 		return false;
-	CHECK(s->copied_count == s->snapshot_count);
-	s->phase = SNAPSHOT_COPIED;
-	if (s->filled % KEYED_STATE_ALIGN_BYTES != 0)
-		memset(s->region + s->filled, 0,
-				KEYED_STATE_ALIGN_BYTES - s->filled % KEYED_STATE_ALIGN_BYTES);
+	CHECK(x->copied_count == x->entry_count);
+	leave_copying(x, SNAPSHOT_COPIED);
+	if (x->filled % KEYED_STATE_ALIGN_BYTES != 0)
+		memset(x->region + x->filled, 0,
+				KEYED_STATE_ALIGN_BYTES - x->filled % KEYED_STATE_ALIGN_BYTES);
 	return true;
 }
 
-uint64_t keyed_state_snapshot_bytes_max(const struct keyed_state *s)
+uint64_t keyed_snapshot_bytes_max(const struct keyed_snapshot *x)
 {
-	uint64_t chunks = s->snapshot_count < s->block_count ? s->snapshot_count : s->block_count;
+	uint64_t blocks = x->table->block_count;
+	uint64_t chunks = x->entry_count < blocks ? x->entry_count : blocks;
 
-	return chunks * 8 + s->snapshot_count * s->entry_bytes;
+	return chunks * 8 + x->entry_count * x->table->entry_bytes;
 }
 
-uint64_t keyed_state_snapshot_filled(const struct keyed_state *s)
+uint64_t keyed_snapshot_filled(const struct keyed_snapshot *x)
 {
-	return s->filled;
+	return x->filled;
 }
 
-const uint8_t *keyed_state_snapshot_bytes(const struct keyed_state *s)
+const uint8_t *keyed_snapshot_bytes(const struct keyed_snapshot *x)
 {
-	return s->region;
+	return x->region;
 }
 
-uint32_t keyed_state_snapshot_crc(const struct keyed_state *s)
+uint32_t keyed_snapshot_crc(const struct keyed_snapshot *x)
 {
-	return crc32c(s->crc, s->region + s->summed, s->filled - s->summed);
+	return crc32c(x->crc, x->region + x->summed, x->filled - x->summed);
 }
 
-uint64_t keyed_state_snapshot_entry_count(const struct keyed_state *s)
+uint64_t keyed_snapshot_entry_count(const struct keyed_snapshot *x)
 {
-	return s->snapshot_count;
+	return x->entry_count;
 }
 
-bool keyed_state_snapshot_take(struct keyed_state *s, const uint8_t **bytes, uint32_t *size)
+bool keyed_snapshot_take(struct keyed_snapshot *x, const uint8_t **bytes, uint32_t *size)
 {
-	uint64_t ready = s->filled - s->taken;
+	uint64_t ready = x->filled - x->taken;
 
-	if (s->phase != SNAPSHOT_COPYING && s->phase != SNAPSHOT_COPIED)
+	if (x->phase != SNAPSHOT_COPYING && x->phase != SNAPSHOT_COPIED)
 		return false;
 	if (ready > KEYED_STATE_PIECE_BYTES)
 		ready = KEYED_STATE_PIECE_BYTES;
-	if (ready == 0 || (ready < KEYED_STATE_PIECE_BYTES && s->phase == SNAPSHOT_COPYING))
+	if (ready == 0 || (ready < KEYED_STATE_PIECE_BYTES && x->phase == SNAPSHOT_COPYING))
 		return false;
-	*bytes = s->region + s->taken;
+	*bytes = x->region + x->taken;
 	*size = (uint32_t)ready;
-	s->taken += ready;
-	s->piece_count++;
+	x->taken += ready;
+	x->piece_count++;
 	return true;
 }
 
-void keyed_state_snapshot_release(struct keyed_state *s)
+void keyed_snapshot_release(struct keyed_snapshot *x)
 {
-	CHECK(s->piece_count > 0);
-	s->piece_count--;
+	CHECK(x->piece_count > 0);
+	x->piece_count--;
 }
 
-void keyed_state_snapshot_end(struct keyed_state *s)
+void keyed_snapshot_end(struct keyed_snapshot *x)
 {
-	CHECK(s->phase == SNAPSHOT_COPIED);
-	CHECK(s->piece_count == 0);
-	s->phase = SNAPSHOT_NONE;
+	CHECK(x->phase == SNAPSHOT_COPIED);
+	CHECK(x->piece_count == 0);
+	x->phase = SNAPSHOT_NONE;
 }
 
-void keyed_state_snapshot_abort(struct keyed_state *s)
+void keyed_snapshot_abort(struct keyed_snapshot *x)
 {
-	if (s->phase != SNAPSHOT_NONE)
-		s->phase = SNAPSHOT_ABORTED;
+	if (x->phase != SNAPSHOT_NONE)
+		leave_copying(x, SNAPSHOT_ABORTED);
 }

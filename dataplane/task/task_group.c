@@ -120,6 +120,7 @@ static struct chain_config chain_config_of(struct task_group *g, struct task *t,
 		.parallelism = v->parallelism,
 		.group_count = d->key_group_count,
 		.groups = key_group_range_of(t->subtask_index, v->parallelism, d->key_group_count),
+		.snapshots_max = d->max_concurrent_checkpoints,
 		.restored_checkpoint_id = d->restored_checkpoint_id,
 		.checkpointing = d->checkpointing,
 		.files = &t->file_port,
@@ -135,15 +136,17 @@ static bool has_files(const struct task_group *g, const struct task *t)
 			v->operators[v->operator_count - 1].op->role == WEIR_SINK;
 }
 
-/* One more than checkpoints at a time, as Flink has threads for them; a keyed state is copied for
- * one snapshot at a time. */
+/* One more than checkpoints at a time, as Flink has threads for them; a keyed state has room for
+ * as many copies as there may be checkpoints. */
 static uint32_t writer_count_of(const struct task_group *g, const struct task *t)
 {
+	uint32_t concurrent = g->config.deployment->max_concurrent_checkpoints;
+
 	for (uint32_t i = 0; i < t->state_count; i++) {
 		if (t->states[i].kind == WEIR_STATE_KEYED)
-			return 1;
+			return concurrent;
 	}
-	return g->config.deployment->max_concurrent_checkpoints + 1;
+	return concurrent + 1;
 }
 
 static struct state_writer_config writer_config_of(

@@ -1,30 +1,59 @@
 /* slow_disk: preloaded into a program whose name is in SLOW_PROGRAM; its syncs take until the file
- * SLOW_GATE is gone.  What a disk does that has stopped answering. */
+ * SLOW_GATE is gone, as on a disk that has stopped answering, or has a text in it: from then on
+ * those of files in whose path that text stands take SLOW_US longer. */
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUND_US = 5000 };
+enum { ROUND_US = 5000, SLOW_US = 250000 };
 
-static void wait_for_disk(void)
+/* What stands in the gate; false: there is none. */
+static bool read_gate(const char *gate, char text[PATH_MAX])
+{
+	FILE *file = fopen(gate, "r");
+
+	text[0] = 0;
+	if (file == NULL)
+		return false;
+	if (fgets(text, PATH_MAX, file) == NULL)
+		text[0] = 0;
+	fclose(file);
+	return true;
+}
+
+static bool is_named(int fd, const char *text)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, text) != NULL;
+}
+
+static void wait_for_disk(int fd)
 {
 	const char *program = getenv("SLOW_PROGRAM"), *gate = getenv("SLOW_GATE");
+	char text[PATH_MAX];
 
 	if (program == NULL || gate == NULL ||
 			strcmp(program_invocation_short_name, program) != 0)
 		return;
-	while (access(gate, F_OK) == 0)
+	while (read_gate(gate, text) && text[0] == 0)
 		usleep(ROUND_US);
+	if (text[0] != 0 && is_named(fd, text))
+		usleep(SLOW_US);
 }
 
 static int call(const char *name, int fd)
 {
 	int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
 
-	wait_for_disk();
+	wait_for_disk(fd);
 	return real(fd);
 }
 

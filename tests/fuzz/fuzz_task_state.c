@@ -14,7 +14,8 @@ static void restore(const struct task_state *t, const struct state_handle *h)
 {
 	struct keyed_state_config config = {.key_bytes = h->key_bytes,
 		.value_bytes = h->value_bytes, .entry_count_max = 64,
-		.group_count = t->group_count, .groups = t->groups};
+		.group_count = t->group_count, .groups = t->groups,
+		.snapshots_max = 1};
 	uint64_t bytes = keyed_state_memory_bytes(&config);
 	struct task_state one = *t;
 	uint32_t count = 0;

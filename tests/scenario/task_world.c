@@ -191,6 +191,7 @@ static bool build_chain(struct task_world *w)
 			.op = &recording_operator, .uid = "recording", .values = &w->value};
 	char error[WEIR_ERROR_BYTES];
 	struct chain_config config = {
+			.snapshots_max = 1,
 			.operators = &o,
 			.operator_count = 1,
 			.outputs = &w->output_gate,

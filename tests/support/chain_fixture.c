@@ -274,6 +274,7 @@ void chain_fixture_open(struct chain_fixture *f, const struct edge_config *edge)
 			.attempt_id = "attempt",
 			.parallelism = 1,
 			.group_count = 1,
+			.snapshots_max = 1,
 			.checkpointing = true,
 	};
 	uint64_t bytes = chain_memory_bytes(&config, error);

@@ -10,7 +10,8 @@
 struct keyed_state *world_create_keyed(uint32_t key_bytes, uint64_t count, void **memory)
 {
 	struct keyed_state_config config = {.key_bytes = key_bytes, .value_bytes = 8,
-		.entry_count_max = count, .group_count = 128, .groups = {0, 127}};
+		.entry_count_max = count, .group_count = 128, .groups = {0, 127},
+		.snapshots_max = 1};
 	uint64_t bytes = keyed_state_memory_bytes(&config);
 
 	*memory = aligned_alloc(KEYED_STATE_ALIGN_BYTES, bytes);

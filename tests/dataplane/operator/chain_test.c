@@ -428,7 +428,8 @@ Test(chain, a_state_that_cannot_be_had_at_any_size_is_refused_by_name)
 {
 	static const struct weir_operator endless = {.declare = declare_endless};
 	struct chain_operator_config o = {.op = &endless, .uid = "hoarder"};
-	struct chain_config config = {.operators = &o, .operator_count = 1, .group_count = 1};
+	struct chain_config config = {.operators = &o, .operator_count = 1, .group_count = 1,
+		.snapshots_max = 1};
 	char error[WEIR_ERROR_BYTES] = "";
 
 	cr_assert_eq(chain_declare(&o, 1, 0, 1, 0, error), 0);

@@ -2,6 +2,7 @@
 
 #include "dataplane/operator/keyed_state.h"
 
+#include "dataplane/base/crc.h"
 #include "dataplane/base/prng.h"
 
 #include <criterion/criterion.h>
@@ -140,64 +141,105 @@ static void compare(const struct fixture *f, const struct keyed_state *s, const 
 }
 
 /* The finished snapshot, restored elsewhere, is what the model was at its beginning. */
-static void check_snapshot(struct fixture *f, const struct model *m)
+static void check_snapshot(struct fixture *f, struct keyed_snapshot *x, const struct model *m)
 {
-	uint8_t *all = malloc(keyed_state_snapshot_filled(f->state) + 1);
+	uint8_t *all = malloc(keyed_snapshot_filled(x) + 1);
 	size_t size = 0;
 	const uint8_t *piece;
 	uint32_t piece_size;
 	void *memory;
 	struct keyed_state *copy = create(&f->config, &memory);
 
-	while (keyed_state_snapshot_take(f->state, &piece, &piece_size)) {
+	while (keyed_snapshot_take(x, &piece, &piece_size)) {
 		cr_assert_eq((uintptr_t)piece % KEYED_STATE_ALIGN_BYTES, 0);
 		memcpy(all + size, piece, piece_size);
 		size += piece_size;
-		keyed_state_snapshot_release(f->state);
+		keyed_snapshot_release(x);
 	}
-	cr_assert_eq(size, keyed_state_snapshot_filled(f->state));
-	cr_assert_leq(size, keyed_state_snapshot_bytes_max(f->state));
-	cr_assert_eq(keyed_state_snapshot_entry_count(f->state), m->count);
+	cr_assert_eq(size, keyed_snapshot_filled(x));
+	cr_assert_leq(size, keyed_snapshot_bytes_max(x));
+	cr_assert_eq(keyed_snapshot_entry_count(x), m->count);
+	cr_assert_eq(keyed_snapshot_crc(x), crc32c(0, all, size));
 	for (size_t at = 0, used = 0; at < size; at += used)
 		cr_assert_eq(keyed_state_restore_chunk(copy, all + at, size - at, &used), 0);
 	compare(f, copy, m);
-	keyed_state_snapshot_end(f->state);
 	free(memory);
 	free(all);
+}
+
+/* A snapshot under way and what it must be. */
+struct running {
+	struct keyed_snapshot *snapshot; /* NULL: none */
+	struct model frozen;
+};
+
+static uint32_t count_running(const struct running *running, uint32_t max)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < max; i++)
+		count += running[i].snapshot != NULL;
+	return count;
+}
+
+static void begin_one(struct fixture *f, struct running *running, const struct model *now)
+{
+	uint32_t max = f->config.snapshots_max, count = count_running(running, max);
+
+	cr_assert_eq(keyed_state_can_snapshot(f->state), count < max);
+	for (uint32_t i = 0; i < max && count < max; i++) {
+		if (running[i].snapshot != NULL)
+			continue;
+		running[i] = (struct running){keyed_state_snapshot_begin(f->state), *now};
+		cr_assert_not_null(running[i].snapshot);
+		return;
+	}
+	cr_assert_null(keyed_state_snapshot_begin(f->state));
+}
+
+/* Each goes on by its own pace, or not at all, or is given up. */
+static void go_on(struct fixture *f, struct running *running, struct prng *p)
+{
+	for (uint32_t i = 0; i < f->config.snapshots_max; i++) {
+		struct running *r = &running[i];
+
+		if (r->snapshot == NULL || prng_below(p, 3) == 0)
+			continue;
+		if (prng_below(p, 30) == 0) {
+			keyed_snapshot_abort(r->snapshot);
+			r->snapshot = NULL;
+		} else if (keyed_snapshot_step(r->snapshot, 1 + (uint32_t)prng_below(p, 8)) &&
+				prng_below(p, 2) == 0) {
+			check_snapshot(f, r->snapshot, &r->frozen);
+			keyed_snapshot_end(r->snapshot);
+			r->snapshot = NULL;
+		}
+	}
 }
 
 static void work_at_random(const struct keyed_state_config *config, uint64_t seed)
 {
 	static struct fixture f;
-	struct model now = {{0}, 0}, frozen;
+	static struct running running[KEYED_STATE_SNAPSHOTS_MAX];
+	struct model now = {{0}, 0};
 	struct prng p;
-	bool is_running = false;
 
 	prng_seed(&p, seed);
 	fixture_init(&f, config);
+	memset(running, 0, sizeof(running));
 	for (int turn = 0; turn < 400; turn++) {
-		if (!is_running && prng_below(&p, 4) == 0) {
-			cr_assert(keyed_state_snapshot_begin(f.state));
-			cr_assert(!keyed_state_snapshot_begin(f.state));
-			frozen = now;
-			is_running = true;
-		}
+		if (prng_below(&p, 4) == 0)
+			begin_one(&f, running, &now);
 		put_some(&f, &now, &p);
 		if (prng_below(&p, 3) == 0)
 			walk(&f, &now, &p, 1 + (uint32_t)prng_below(&p, 20));
-		if (is_running && prng_below(&p, 30) == 0) {
-			keyed_state_snapshot_abort(f.state);
-			is_running = false;
-		} else if (is_running && keyed_state_snapshot_step(f.state, 5)) {
-			check_snapshot(&f, &frozen);
-			is_running = false;
-		}
+		go_on(&f, running, &p);
 	}
 	compare(&f, f.state, &now);
 	free(f.memory);
 }
 
-Test(keyed_state, holds_what_was_put_and_snapshots_hold_what_it_was)
+static void work_with_snapshots(uint32_t snapshots_max)
 {
 	static const struct { uint32_t key, value, front; } layouts[] = {
 		{8, 8, 0}, {8, 4, 0}, {8, 24, 0}, {16, 8, 0}, {13, 5, 0}, {48, 40, 0}, {3, 1, 0},
@@ -208,7 +250,7 @@ Test(keyed_state, holds_what_was_put_and_snapshots_hold_what_it_was)
 		struct keyed_state_config config = {
 			.key_bytes = layouts[i].key, .value_bytes = layouts[i].value,
 			.group_bytes = layouts[i].front, .entry_count_max = MODEL_KEYS,
-			.group_count = 128, .groups = {0, 127},
+			.group_count = 128, .groups = {0, 127}, .snapshots_max = snapshots_max,
 		};
 
 		work_at_random(&config, 1 + i);
@@ -220,10 +262,35 @@ Test(keyed_state, holds_what_was_put_and_snapshots_hold_what_it_was)
 	}
 }
 
+Test(keyed_state, holds_what_was_put_and_a_snapshot_holds_what_it_was)
+{
+	work_with_snapshots(1);
+}
+
+Test(keyed_state, has_several_snapshots_under_way_and_each_holds_what_it_was)
+{
+	work_with_snapshots(3);
+}
+
+Test(keyed_state, needs_room_for_a_copy_for_each_snapshot_at_a_time)
+{
+	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
+		.entry_count_max = 40000, .group_count = 128, .groups = {0, 127},
+		.snapshots_max = 1};
+	uint64_t one = keyed_state_memory_bytes(&config), two;
+
+	config.snapshots_max = 2;
+	two = keyed_state_memory_bytes(&config);
+	cr_assert_geq(two - one, 40000 * 16);
+	config.snapshots_max = 5;
+	cr_assert_eq(keyed_state_memory_bytes(&config), one + 4 * (two - one));
+}
+
 Test(keyed_state, keeps_each_key_group_in_a_range_of_the_table)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
-		.entry_count_max = 40000, .group_count = 128, .groups = {64, 95}};
+		.entry_count_max = 40000, .group_count = 128, .groups = {64, 95},
+		.snapshots_max = 1};
 	void *memory, *value;
 	struct keyed_state *s = create(&config, &memory);
 	uint64_t cursor = 0, disorder = 0;
@@ -247,7 +314,7 @@ Test(keyed_state, keeps_each_key_group_in_a_range_of_the_table)
 Test(keyed_state, refuses_what_does_not_fit_and_what_is_not_its_own)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
-		.entry_count_max = 100, .group_count = 2, .groups = {1, 1}};
+		.entry_count_max = 100, .group_count = 2, .groups = {1, 1}, .snapshots_max = 1};
 	void *memory, *value;
 	struct keyed_state *s = create(&config, &memory);
 	uint64_t made = 0;
@@ -278,7 +345,7 @@ Test(keyed_state, fills_a_table_of_any_size_to_its_last_entry)
 	for (uint64_t capacity = 1; capacity < 300; capacity++) {
 		struct keyed_state_config config = {.key_bytes = 16, .value_bytes = 8,
 			.group_bytes = 8, .entry_count_max = capacity, .group_count = 128,
-			.groups = {0, 127}};
+			.groups = {0, 127}, .snapshots_max = 1};
 		void *memory, *value;
 		struct keyed_state *s = create(&config, &memory);
 
@@ -295,7 +362,7 @@ Test(keyed_state, fills_a_table_of_any_size_to_its_last_entry)
 static void count_the_free_key(uint64_t other_count)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
-		.entry_count_max = 65, .group_count = 1, .groups = {0, 0}};
+		.entry_count_max = 65, .group_count = 1, .groups = {0, 0}, .snapshots_max = 1};
 	uint64_t key = UINT64_C(0x8d1f2a6cb7e54093), cursor = 0;
 	const void *got, *at;
 	void *value, *memory;
@@ -333,33 +400,35 @@ Test(keyed_state, tells_the_key_that_marks_free_slots_from_a_free_slot)
 Test(keyed_state, begins_no_snapshot_while_pieces_of_an_aborted_one_are_out)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
-		.entry_count_max = 10, .group_count = 1, .groups = {0, 0}};
+		.entry_count_max = 10, .group_count = 1, .groups = {0, 0}, .snapshots_max = 1};
 	uint64_t key = 5;
 	void *value, *memory;
 	struct keyed_state *s = create(&config, &memory);
 	const uint8_t *piece;
 	uint32_t size;
+	struct keyed_snapshot *x;
 
 	cr_assert(keyed_state_put_batch(s, &key, 8, 1, &value));
-	cr_assert(keyed_state_snapshot_begin(s));
-	cr_assert(!keyed_state_snapshot_take(s, &piece, &size), "nothing is finished yet");
-	cr_assert(keyed_state_snapshot_step(s, 100));
-	cr_assert(keyed_state_snapshot_take(s, &piece, &size));
+	x = keyed_state_snapshot_begin(s);
+	cr_assert(!keyed_snapshot_take(x, &piece, &size), "nothing is finished yet");
+	cr_assert(keyed_snapshot_step(x, 100));
+	cr_assert(keyed_snapshot_take(x, &piece, &size));
 	cr_assert_eq(size, 8 + 16);
 	cr_assert_eq(piece[size], 0);
-	keyed_state_snapshot_abort(s);
-	cr_assert(!keyed_state_snapshot_begin(s));
-	keyed_state_snapshot_release(s);
-	cr_assert(keyed_state_snapshot_begin(s));
-	keyed_state_snapshot_abort(s);
-	cr_assert(keyed_state_snapshot_begin(s));
+	keyed_snapshot_abort(x);
+	cr_assert_null(keyed_state_snapshot_begin(s));
+	keyed_snapshot_release(x);
+	x = keyed_state_snapshot_begin(s);
+	cr_assert_not_null(x);
+	keyed_snapshot_abort(x);
+	cr_assert_not_null(keyed_state_snapshot_begin(s));
 	free(memory);
 }
 
 Test(keyed_state, passes_over_entries_of_other_key_groups_in_a_restore)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
-		.entry_count_max = 64, .group_count = 2, .groups = {0, 0}};
+		.entry_count_max = 64, .group_count = 2, .groups = {0, 0}, .snapshots_max = 1};
 	struct { uint32_t head[2]; uint64_t entries[64][2]; } chunk = {{0, 64}, {{0}}};
 	void *memory;
 	struct keyed_state *s = create(&config, &memory);
@@ -380,7 +449,7 @@ Test(keyed_state, passes_over_entries_of_other_key_groups_in_a_restore)
 Test(keyed_state, refuses_chunks_that_are_none)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
-		.entry_count_max = 2, .group_count = 1, .groups = {0, 0}};
+		.entry_count_max = 2, .group_count = 1, .groups = {0, 0}, .snapshots_max = 1};
 	struct {
 		uint32_t head[2];
 		uint64_t entries[3][2];
@@ -407,7 +476,7 @@ Test(keyed_state, refuses_chunks_that_are_none)
 Test(keyed_state, has_no_size_for_a_config_that_makes_no_sense)
 {
 	struct keyed_state_config good = {.key_bytes = 8, .value_bytes = 8, .entry_count_max = 2,
-		.group_count = 4, .groups = {0, 3}}, bad;
+		.group_count = 4, .groups = {0, 3}, .snapshots_max = 1}, bad;
 
 	cr_assert_gt(keyed_state_memory_bytes(&good), 0);
 #define REFUSED(field, wrong)                                                                      \
@@ -425,4 +494,6 @@ Test(keyed_state, has_no_size_for_a_config_that_makes_no_sense)
 	REFUSED(group_count, 3);
 	REFUSED(groups.last, 4);
 	REFUSED(groups.first, 4);
+	REFUSED(snapshots_max, 0);
+	REFUSED(snapshots_max, KEYED_STATE_SNAPSHOTS_MAX + 1);
 }

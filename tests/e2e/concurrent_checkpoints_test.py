@@ -1,0 +1,53 @@
+"""Two checkpoints of the same keyed state are under way at a time, and each restores exactly."""
+
+import os
+import shutil
+
+from faults import compile_shared
+from harness import expect, expect_equal
+from processes import free_port
+
+RECORDS = 300_000
+JOB = "keyed-count"
+
+
+def test(w):
+    library = compile_shared(w, "slow_disk.c", "slow_disk.so", "-ldl")
+    wanted = w.count(RECORDS, state="calm").summary()["counters"]["digest"]
+    gate = w.path("gate")
+    port = free_port()
+    run = w.count(RECORDS, rate=60_000, config={
+        "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
+        "execution.checkpointing.max-concurrent-checkpoints": "2",
+        "execution.checkpointing.num-retained": "1000",
+        "execution.checkpointing.data-inline-threshold": "0"},
+        env={"LD_PRELOAD": library, "SLOW_PROGRAM": "weir-taskmanager", "SLOW_GATE": gate,
+             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+    rest = ("--rest", f"127.0.0.1:{port}")
+
+    def statistics():
+        return w.weir_json("checkpoints", JOB, *rest)
+
+    def two_under_way():
+        found = [c for c in statistics()["history"] if c["status"] == "IN_PROGRESS"]
+        return found if len(found) == 2 else None
+
+    w.wait_for_checkpoint(2)
+    w.write("gate", "")  # no sync comes back while it is there
+    under_way = sorted(c["id"] for c in w.wait_for(two_under_way, "two checkpoints under way"))
+    expect_equal(statistics()["counts"]["failed"], 0, "failed checkpoints")
+    w.write("gate", f"chk-{under_way[1]}/")  # the younger one is slower, and ends last
+    w.wait_for_checkpoint(under_way[1])
+    os.unlink(gate)
+    history = {c["id"]: c for c in statistics()["history"]}
+    older, younger = (history[i] for i in under_way)
+    expect(younger["trigger_timestamp"] < older["latest_ack_timestamp"],
+           f"they overlap: {older} {younger}")
+    for number in under_way:  # the job takes its own away when it has finished
+        shutil.copytree(w.checkpoints()[number], w.path("kept", f"chk-{number}"))
+    expect_equal(run.summary()["counters"]["digest"], wanted, "digest of the run itself")
+    for number in under_way:
+        again = w.count(RECORDS, state=f"again-{number}", config={"weir.storage": "threads"},
+                        options=("--restore", w.path("kept", f"chk-{number}")))
+        expect_equal(again.summary()["counters"]["digest"], wanted,
+                     f"digest after a restore of checkpoint {number}")
