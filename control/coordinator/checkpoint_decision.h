@@ -25,7 +25,7 @@ enum checkpoint_decision_kind {
 	DECIDE_SET_NEXT_ID,      /* ids go on at .checkpoint_id (ID-1) */
 	DECIDE_REMOVE_ID_COUNTER, /* the job has ended for good (ID-3) */
 	DECIDE_PREPARE_LOCATION, /* of .checkpoint_id, under .path if a savepoint, which must be
-	                            new: on_location_prepared */
+	                            new and is that of .request: on_location_prepared */
 	DECIDE_SNAPSHOT_COORDINATOR, /* operator coordinator .index: on_coordinator_snapshot */
 	DECIDE_SNAPSHOT_HOOK,        /* master hook .index: on_hook_snapshot */
 	DECIDE_ABORT_TRIGGERING, /* operator coordinators open their gateways again (TR-6) */

@@ -182,6 +182,7 @@ void checkpoint_coordinator_on_id_drawn(struct checkpoint_coordinator *c, uint64
 		d->token = t->token;
 		d->properties = t->request->properties;
 		d->path = heap_text(t->request->directory);
+		d->request = t->request->handle;
 	}
 	coordinator_settle(c, now);
 }

@@ -4,6 +4,7 @@
 #include "control/coordinator/ha_store.h"
 #include "control/coordinator/job_master_internal.h"
 #include "control/coordinator/job_metadata.h"
+#include "control/coordinator/job_savepoints.h"
 #include "control/metadata/metadata.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/crash_point.h"
@@ -22,7 +23,8 @@ struct work {
 	int status;
 	char directory[STORAGE_PATH_BYTES]; /* of savepoints; "": it is a checkpoint */
 	uint64_t numbers[SAVEPOINT_NAMES_COUNT];
-	Weir__JobRecord *announcement; /* of a stop; NULL: it is none */
+	Weir__JobRecord *announcement; /* of a savepoint; NULL: nobody waits for it */
+	bool is_stop;
 	struct id128 request;
 	char location[STORAGE_PATH_BYTES];
 	struct job_metadata *metadata;
@@ -101,6 +103,14 @@ void job_io_draw_id(struct job_master *jm, const struct checkpoint_decision *d)
 
 /* ---- the directory ---- */
 
+static void announce(const struct work *w, Weir__JobRecord *record)
+{
+	if (w->is_stop)
+		job_stop_announce(record, w->location, w->request);
+	else
+		job_note_savepoint(record, w->location, w->request);
+}
+
 static void prepare(void *context)
 {
 	struct work *w = context;
@@ -114,7 +124,7 @@ static void prepare(void *context)
 	crash_point("after-location");
 	if (w->status != 0 || w->announcement == NULL)
 		return;
-	job_stop_announce(w->announcement, w->location, w->request);
+	announce(w, w->announcement);
 	w->status = ha_store_write_job(w->jm->services.ha, w->jm->spec->id, w->announcement);
 	if (w->status != 0)
 		(void)rmdir(w->location);
@@ -125,8 +135,9 @@ static void on_prepared(void *context)
 	struct work *w = context;
 
 	tell(w, "its directory cannot be made");
-	if (w->announcement != NULL && w->status == 0 && w->jm->stop.step == STOP_SAVING)
-		job_stop_announce(w->jm->record, w->location, w->request);
+	if (w->announcement != NULL && w->status == 0 &&
+			(!w->is_stop || w->jm->stop.step == STOP_SAVING))
+		announce(w, w->jm->record);
 	if (w->announcement != NULL)
 		weir__job_record__free_unpacked(w->announcement, NULL);
 	if (w->status == 0 && w->directory[0] != 0 && w->jm->places.count > 1)
@@ -147,10 +158,12 @@ void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d)
 		for (uint32_t i = 0; i < SAVEPOINT_NAMES_COUNT; i++)
 			w->numbers[i] = prng_next(&jm->prng);
 	}
-	if (checkpoint_properties_is_synchronous(&d->properties)) {
+	w->is_stop = checkpoint_properties_is_synchronous(&d->properties);
+	const struct job_request *r = job_request_of(jm, d->request);
+	if (w->is_stop || (d->path != NULL && r != NULL)) {
 		w->announcement = job_copy_record(jm->record);
 		CHECK(w->announcement != NULL);
-		w->request = jm->stop.request;
+		w->request = w->is_stop ? jm->stop.request : r->id;
 	}
 	job_post(jm, prepare, on_prepared, w);
 }

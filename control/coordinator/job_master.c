@@ -3,6 +3,7 @@
 #include "control/coordinator/ha_store.h"
 #include "control/coordinator/io_thread.h"
 #include "control/coordinator/job_master_internal.h"
+#include "control/coordinator/job_savepoints.h"
 #include "control/coordinator/resource_manager.h"
 #include "control/coordinator/restart_config.h"
 #include "control/net/loop.h"
@@ -203,6 +204,7 @@ int job_master_recover(struct job_master **out, const struct job_services *servi
 	if (rc == 0) {
 		(*out)->record->begun = true;
 		job_stop_recover(*out);
+		job_recover_savepoints(*out);
 	}
 	return rc;
 }

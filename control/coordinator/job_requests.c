@@ -22,6 +22,17 @@ struct job_request *job_find_request(struct job_master *jm, struct id128 id)
 	return NULL;
 }
 
+struct job_request *job_request_of(struct job_master *jm, uint64_t handle)
+{
+	for (uint32_t i = 0; i < JOB_REQUESTS_MAX; i++) {
+		struct job_request *r = &jm->requests[i];
+
+		if (r->is_used && !r->is_done && r->handle == handle && handle != 0)
+			return r;
+	}
+	return NULL;
+}
+
 void job_make_request_id(struct job_master *jm, struct id128 *id)
 {
 	static const struct id128 none;
@@ -280,12 +291,9 @@ void job_on_request_done(struct job_master *jm, const struct checkpoint_decision
 		job_note_failed_checkpoint(jm, d->checkpoint_id, why(d));
 	if (!d->is_success)
 		job_retry_final(jm);
-	for (uint32_t i = 0; i < JOB_REQUESTS_MAX; i++) {
-		struct job_request *r = &jm->requests[i];
-
-		if (r->is_used && !r->is_done && r->handle == d->request)
-			settle(jm, r, d);
-	}
+	struct job_request *r = job_request_of(jm, d->request);
+	if (r != NULL)
+		settle(jm, r, d);
 }
 
 /* ---- the last checkpoint of a job at its end ---- */

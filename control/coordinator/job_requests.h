@@ -24,6 +24,8 @@ struct job_request {
 
 /* NULL: no such request. */
 struct job_request *job_find_request(struct job_master *jm, struct id128 id);
+/* By the handle that the rules gave it; NULL: none is under way with it. */
+struct job_request *job_request_of(struct job_master *jm, uint64_t handle);
 /* Makes an id where there is none. */
 void job_make_request_id(struct job_master *jm, struct id128 *id);
 /* A new one; NULL: too many are under way. */

@@ -54,6 +54,15 @@ void end_coordinator(void)
 	loop_destroy(loop);
 }
 
+void restart_coordinator(void)
+{
+	end_coordinator();
+	start_coordinator();
+	tm = join("tm-1");
+	coordinator_recover(coordinator, "all");
+	job = coordinator_job_at(coordinator, 0);
+}
+
 void job_world_init(void)
 {
 	cr_assert_not_null(mkdtemp(directory));

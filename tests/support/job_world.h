@@ -38,6 +38,8 @@ void job_world_fini(void);
 void set(const char *format, const char *value);
 void start_coordinator(void);
 void end_coordinator(void);
+/* Another one on the same directory, with `tm` new; the jobs go on, `job` is one of them. */
+void restart_coordinator(void);
 /* Connects and registers. */
 struct fake_task_manager *join(const char *id);
 /* Of `tm`. */

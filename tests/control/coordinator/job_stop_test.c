@@ -141,15 +141,6 @@ Test(job_stop, cancels_nothing_when_the_savepoint_failed_and_takes_checkpoints_a
 
 /* ---- behind the point of no return ---- */
 
-static void restart_coordinator(void)
-{
-	end_coordinator();
-	start_coordinator();
-	tm = join("tm-1");
-	coordinator_recover(coordinator, "all");
-	job = coordinator_job_at(coordinator, 0);
-}
-
 /* SV-3, but the job does not go on: what its sinks committed belongs to the savepoint. */
 Test(job_stop, with_a_complete_savepoint_a_job_whose_tasks_fail_only_leaves)
 {
