@@ -20,6 +20,7 @@
 enum {
 	TASKMANAGERS_MAX = 64,
 	ROUND_MS = 20,
+	LONG_ROUND_MS = 100, /* once the job has been running for a while */
 	START_TIMEOUT_MS = 15000,
 	END_TIMEOUT_MS = 5000,
 	QUICK_DEATHS_MAX = 5, /* in a row, each within QUICK_DEATH_MS of its start */
@@ -28,6 +29,7 @@ enum {
 };
 
 #define PROGRESS_PERIOD_NS UINT64_C(500000000)
+#define SETTLED_NS UINT64_C(10000000000)
 #define AGAIN_NS UINT64_C(500000000)
 
 struct run {
@@ -60,11 +62,22 @@ static void on_interrupt(int number)
 	interrupts++;
 }
 
+/* A child that ends ends a pause, too. */
+static void on_child(int number)
+{
+	(void)number;
+}
+
+static void pause_for(long ms)
+{
+	struct timespec time = {.tv_nsec = ms * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
 static void pause_round(void)
 {
-	struct timespec round = {.tv_nsec = ROUND_MS * 1000000};
-
-	nanosleep(&round, NULL);
+	pause_for(ROUND_MS);
 }
 
 __attribute__((format(printf, 2, 3))) static void say(struct run *r, const char *format, ...)
@@ -414,17 +427,26 @@ static bool is_impatient(const struct run *r)
 	return interrupts > 1;
 }
 
+/* What asks takes its time from the cores that the job runs on, so it asks less in the long run. */
+static uint64_t period_of(const struct run *r, bool is_settled)
+{
+	return r->has_asked_stop ? PROGRESS_PERIOD_NS / 10
+	       : is_settled      ? PROGRESS_PERIOD_NS
+				 : PROGRESS_PERIOD_NS / 5;
+}
+
 /* Until the job has ended; -1, or an exit code when it will not. */
 static int watch_job(struct run *r)
 {
 	while (!has_ended(r)) {
 		uint64_t now_ns = clock_monotonic_ns();
+		bool is_settled = now_ns - r->began_ns > SETTLED_NS && !r->has_asked_stop;
 		int code = watch_children(r);
 
 		if (code >= 0)
 			return code;
 		hear_coordinator(r);
-		if (now_ns - r->asked_ns >= PROGRESS_PERIOD_NS / (r->has_asked_stop ? 10 : 5)) {
+		if (now_ns - r->asked_ns >= period_of(r, is_settled)) {
 			r->asked_ns = now_ns;
 			ask_summary(r);
 		}
@@ -432,7 +454,7 @@ static int watch_job(struct run *r)
 			ask_stop(r);
 		if (is_impatient(r))
 			return report(r);
-		pause_round();
+		pause_for(is_settled ? LONG_ROUND_MS : ROUND_MS);
 	}
 	return -1;
 }
@@ -504,9 +526,11 @@ static void say_pages(struct run *r)
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_interrupt};
+	struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_RESTART};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGCHLD, &child, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
