@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,35 +90,49 @@ static bool is_plain(const char *name)
 			strcmp(name, "..") != 0;
 }
 
-static void remove_file(const char *location, const char *name, int *status)
+static void note(int *status, int rc)
 {
-	char path[STORAGE_PATH_BYTES];
-
-	if (!is_plain(name) ||
-			snprintf(path, sizeof(path), "%s/%s", location, name) >= (int)sizeof(path))
-		return;
-	if (unlink(path) != 0 && errno != ENOENT && *status == 0)
+	if (rc != 0 && errno != ENOENT && *status == 0)
 		*status = -errno;
 }
 
-/* All files of a directory, `_metadata` first, then the directory. */
-static void remove_location(const char *location, int *status)
+static void remove_file(int directory, const char *name, int *status)
+{
+	if (is_plain(name))
+		note(status, unlinkat(directory, name, 0));
+}
+
+/* All files of a directory, `_metadata` first. */
+static void empty_location(const char *location, int *status)
 {
 	DIR *dir = opendir(location);
 
-	if (dir == NULL) {
-		if (errno != ENOENT && *status == 0)
-			*status = -errno;
+	note(status, dir == NULL ? -1 : 0);
+	if (dir == NULL)
 		return;
-	}
-	remove_file(location, METADATA_FILE, status);
+	remove_file(dirfd(dir), METADATA_FILE, status);
 	crash_point("during-delete");
 	for (struct dirent *e; (e = readdir(dir)) != NULL;)
-		if (is_plain(e->d_name))
-			remove_file(location, e->d_name, status);
+		remove_file(dirfd(dir), e->d_name, status);
 	closedir(dir);
-	if (rmdir(location) != 0 && errno != ENOENT && *status == 0)
-		*status = -errno;
+}
+
+/* Its files, then the directory. */
+static void remove_location(const char *location, int *status)
+{
+	empty_location(location, status);
+	note(status, rmdir(location));
+}
+
+static void remove_files(const char *location, const struct file_list *files, int *status)
+{
+	int directory = open(location, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	note(status, directory < 0 ? -1 : 0);
+	for (uint32_t i = 0; directory >= 0 && i < files->count; i++)
+		remove_file(directory, files->names[i], status);
+	if (directory >= 0)
+		close(directory);
 }
 
 int checkpoint_storage_delete(const struct deletion *d)
@@ -134,10 +149,29 @@ int checkpoint_storage_delete(const struct deletion *d)
 		break;
 	case DELETION_LATE:
 	case DELETION_SHARED:
-		for (uint32_t i = 0; i < d->files.count; i++)
-			remove_file(d->location, d->files.names[i], &status);
+		remove_files(d->location, &d->files, &status);
 		break;
 	}
+	return status;
+}
+
+/* A file system notes one new name sooner than a directory that goes and one that comes. */
+int checkpoint_storage_replace(
+		const struct deletion *d, const char *job_path, int64_t id, bool *is_prepared)
+{
+	char from[STORAGE_PATH_BYTES], to[STORAGE_PATH_BYTES];
+	int status = 0;
+
+	CHECK(d->kind == DELETION_STORED && d->location != NULL);
+	*is_prepared = false;
+	checkpoint_storage_location(job_path, d->checkpoint_id, from);
+	checkpoint_storage_location(job_path, id, to);
+	if (strcmp(from, d->location) != 0) /* it stands elsewhere, or has another name */
+		return checkpoint_storage_delete(d);
+	empty_location(from, &status);
+	*is_prepared = rename(from, to) == 0;
+	if (!*is_prepared)
+		note(&status, rmdir(from));
 	return status;
 }
 

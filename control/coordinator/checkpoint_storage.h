@@ -12,6 +12,7 @@
 #include "control/coordinator/checkpoint_decision.h"
 #include "dataplane/base/ids.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,10 @@ int checkpoint_storage_prepare_savepoint(const char *directory, struct job_id jo
 
 /* SL-9: tries everything, tells the first error. */
 int checkpoint_storage_delete(const struct deletion *d);
+/* That of a completed checkpoint, and SL-2 for the checkpoint `id`: its directory is the emptied
+ * one under a new name.  Not `*is_prepared`: that could not be, and there is none. */
+int checkpoint_storage_replace(
+		const struct deletion *d, const char *job_path, int64_t id, bool *is_prepared);
 
 struct storage_entry {
 	int64_t id;

@@ -52,6 +52,7 @@ static void on_message(void *owner, uint32_t member, const Weir__Envelope *envel
 {
 	struct coordinator *c = owner;
 
+	io_thread_collect(c->io);
 	for (uint32_t i = 0; i < c->job_count; i++)
 		if (job_master_on_message(c->jobs[i], member, envelope))
 			return;

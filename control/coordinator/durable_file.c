@@ -118,15 +118,32 @@ bool durable_is_temporary(const char *name)
 	return length > end && strcmp(name + length - end, temporary_end) == 0;
 }
 
+int durable_bytes_write(const char *path, const uint8_t *bytes, size_t count, bool *is_replaced)
+{
+	char aside[DURABLE_PATH_BYTES];
+
+	*is_replaced = false;
+	if (snprintf(aside, sizeof(aside), "%s%s", path, temporary_end) >= (int)sizeof(aside))
+		return -ENAMETOOLONG;
+	int rc = write_aside(aside, bytes, count);
+	crash_point("before-rename");
+	if (rc == 0 && rename(aside, path) != 0)
+		rc = -errno;
+	if (rc != 0) {
+		unlink(aside);
+		return rc;
+	}
+	*is_replaced = true;
+	return sync_above(path);
+}
+
 int durable_file_write(const char *path, const ProtobufCMessage *message)
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
-	char aside[DURABLE_PATH_BYTES];
+	bool is_replaced;
 
 	if (bytes > FILE_BYTES_MAX)
 		return -EMSGSIZE;
-	if (snprintf(aside, sizeof(aside), "%s%s", path, temporary_end) >= (int)sizeof(aside))
-		return -ENAMETOOLONG;
 	uint8_t *file = malloc(HEAD_BYTES + bytes);
 	if (file == NULL)
 		return -ENOMEM;
@@ -135,55 +152,50 @@ int durable_file_write(const char *path, const ProtobufCMessage *message)
 	put_u32(file + 8, (uint32_t)bytes);
 	put_u32(file + 12, crc32c(0, file + HEAD_BYTES, bytes));
 
-	int rc = write_aside(aside, file, HEAD_BYTES + bytes);
+	int rc = durable_bytes_write(path, file, HEAD_BYTES + bytes, &is_replaced);
 	free(file);
-	crash_point("before-rename");
-	if (rc == 0 && rename(aside, path) != 0)
-		rc = -errno;
-	if (rc != 0) {
-		unlink(aside);
-		return rc;
-	}
-	return sync_above(path);
+	return rc;
 }
 
-static int read_all(const char *path, uint8_t **bytes, size_t *count)
+static int read_fd(int fd, uint8_t *bytes, size_t count)
+{
+	while (count > 0) {
+		ssize_t n = read(fd, bytes, count);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		bytes += n;
+		count -= (size_t)n;
+	}
+	return 0;
+}
+
+int durable_bytes_read(const char *path, size_t bytes_max, uint8_t **bytes, size_t *count)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	uint8_t *all = NULL;
 	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) != 0) {
+	if (fstat(fd, &st) != 0)
 		rc = -errno;
-	} else if (!S_ISREG(st.st_mode) || st.st_size > HEAD_BYTES + (off_t)FILE_BYTES_MAX) {
+	else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > bytes_max)
 		rc = -EBADMSG;
-	} else {
-		uint8_t *all = malloc((size_t)st.st_size + 1);
-		size_t have = 0;
-
-		while (all != NULL && have < (size_t)st.st_size) {
-			ssize_t n = read(fd, all + have, (size_t)st.st_size - have);
-
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n <= 0) {
-				rc = n < 0 ? -errno : -EBADMSG;
-				break;
-			}
-			have += (size_t)n;
-		}
-		if (all == NULL)
-			rc = -ENOMEM;
-		if (rc == 0) {
-			*bytes = all;
-			*count = have;
-		} else {
-			free(all);
-		}
-	}
+	if (rc == 0 && (all = malloc((size_t)st.st_size + 1)) == NULL)
+		rc = -ENOMEM;
+	if (rc == 0)
+		rc = read_fd(fd, all, (size_t)st.st_size);
 	close(fd);
-	return rc;
+	if (rc != 0) {
+		free(all);
+		return rc;
+	}
+	*bytes = all;
+	*count = (size_t)st.st_size;
+	return 0;
 }
 
 /* What is wrong with the bytes of a file; NULL: nothing. */
@@ -205,7 +217,7 @@ int durable_file_read(const char *path, const ProtobufCMessageDescriptor *type,
 {
 	uint8_t *file = NULL;
 	size_t bytes = 0;
-	int rc = read_all(path, &file, &bytes);
+	int rc = durable_bytes_read(path, HEAD_BYTES + FILE_BYTES_MAX, &file, &bytes);
 
 	if (rc != 0) {
 		snprintf(text, DURABLE_TEXT_BYTES, "%s: %s", path,
@@ -224,11 +236,4 @@ int durable_file_read(const char *path, const ProtobufCMessageDescriptor *type,
 		return 0;
 	snprintf(text, DURABLE_TEXT_BYTES, "%s: %s", path, fault);
 	return -EBADMSG;
-}
-
-int durable_file_remove(const char *path)
-{
-	if (unlink(path) != 0)
-		return errno == ENOENT ? 0 : -errno;
-	return sync_above(path);
 }

@@ -12,6 +12,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { DURABLE_TEXT_BYTES = 1536, DURABLE_PATH_BYTES = 1024 };
 
@@ -20,8 +21,12 @@ int durable_file_read(const char *path, const ProtobufCMessageDescriptor *type,
 		ProtobufCMessage **message, char text[DURABLE_TEXT_BYTES]);
 /* The name of one that was being written aside: whoever wrote it is gone when nobody writes. */
 bool durable_is_temporary(const char *name);
-/* Removes it durably; one that is not there is no error. */
-int durable_file_remove(const char *path);
+
+/* The same of plain bytes, which know themselves whether they are whole.  An error with
+ * `*is_replaced`: whether the new ones or the old ones outlive a power cut nobody can say. */
+int durable_bytes_write(const char *path, const uint8_t *bytes, size_t count, bool *is_replaced);
+/* The bytes of a file, from malloc.  -EBADMSG: it is none, or larger than `bytes_max`. */
+int durable_bytes_read(const char *path, size_t bytes_max, uint8_t **bytes, size_t *count);
 
 /* fsync of a directory. */
 int durable_sync_directory(const char *path);

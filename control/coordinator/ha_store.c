@@ -1,12 +1,13 @@
 #include "control/coordinator/ha_store.h"
 
 #include "control/coordinator/durable_file.h"
+#include "control/coordinator/ha_log.h"
 #include "dataplane/base/check.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,23 @@
 #include <unistd.h>
 
 static_assert((int)DURABLE_TEXT_BYTES == (int)HA_TEXT_BYTES, "texts are handed through");
+static_assert((int)HA_LOG_TEXT_BYTES == (int)HA_TEXT_BYTES, "texts are handed through");
+static_assert((int)HA_LOG_MAYBE == (int)HA_MAYBE, "statuses are handed through");
 
-enum { ID_DIGITS = 19 };
+enum { LOGS_OPEN_MAX = 64 };
+
+/* The log of a job, kept open. */
+struct open_log {
+	struct job_id job;
+	uint64_t used; /* when; 0: never */
+	struct ha_log *log;
+};
 
 struct ha_store {
 	int lock_fd;
+	pthread_mutex_t mutex; /* of the fields below */
+	uint64_t uses;
+	struct open_log logs[LOGS_OPEN_MAX];
 	char directory[DURABLE_PATH_BYTES - 128]; /* room for what stands below it */
 };
 
@@ -82,11 +95,17 @@ static void sweep(const struct ha_store *s)
 			continue;
 		snprintf(path, sizeof(path), "%s/%.32s", s->directory, e->d_name);
 		sweep_directory(path);
-		snprintf(path, sizeof(path), "%s/%.32s/completed", s->directory, e->d_name);
-		sweep_directory(path);
 	}
 	if (dir != NULL)
 		closedir(dir);
+}
+
+static void close_log(struct open_log *o)
+{
+	/* When it fails, what was forgotten stands again; nothing is lost. */
+	if (o->log != NULL)
+		(void)ha_log_settle(o->log);
+	ha_log_close(o->log);
 }
 
 int ha_store_open(struct ha_store **out, const char *directory, char text[HA_TEXT_BYTES])
@@ -97,6 +116,7 @@ int ha_store_open(struct ha_store **out, const char *directory, char text[HA_TEX
 	if (s == NULL)
 		return -ENOMEM;
 	s->lock_fd = -1;
+	pthread_mutex_init(&s->mutex, NULL);
 	if (snprintf(s->directory, sizeof(s->directory), "%s", directory) <
 			(int)sizeof(s->directory))
 		rc = durable_make_directory(directory);
@@ -117,12 +137,26 @@ void ha_store_close(struct ha_store *s)
 {
 	if (s == NULL)
 		return;
+	for (uint32_t i = 0; i < LOGS_OPEN_MAX; i++)
+		close_log(&s->logs[i]);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
+	pthread_mutex_destroy(&s->mutex);
 	free(s);
 }
 
 /* ---- names ---- */
+
+/* <directory>/<job id> */
+static void directory_of(
+		const struct ha_store *s, struct job_id job, char path[DURABLE_PATH_BYTES])
+{
+	char id[ID128_TEXT_BYTES];
+
+	id128_print(job.id, id);
+	int n = snprintf(path, DURABLE_PATH_BYTES, "%s/%s", s->directory, id);
+	CHECK(n < DURABLE_PATH_BYTES);
+}
 
 /* <directory>/<job id>/<name> */
 static void path_of(const struct ha_store *s, struct job_id job, const char *name,
@@ -133,25 +167,6 @@ static void path_of(const struct ha_store *s, struct job_id job, const char *nam
 	id128_print(job.id, id);
 	int n = snprintf(path, DURABLE_PATH_BYTES, "%s/%s/%s", s->directory, id, name);
 	CHECK(n < DURABLE_PATH_BYTES);
-}
-
-static void path_of_completed(const struct ha_store *s, struct job_id job, int64_t id,
-		char path[DURABLE_PATH_BYTES])
-{
-	char name[64];
-
-	CHECK(id > 0);
-	snprintf(name, sizeof(name), "completed/%0*" PRId64, ID_DIGITS, id);
-	path_of(s, job, name, path);
-}
-
-/* Makes the directories of a job. */
-static int prepare(const struct ha_store *s, struct job_id job)
-{
-	char path[DURABLE_PATH_BYTES];
-
-	path_of(s, job, "completed", path);
-	return durable_make_directory(path);
 }
 
 static int by_name(const void *a, const void *b)
@@ -198,8 +213,9 @@ int ha_store_list_jobs(struct ha_store *s, struct job_id **jobs, uint32_t *count
 int ha_store_write_job(struct ha_store *s, struct job_id job, const Weir__JobRecord *record)
 {
 	char path[DURABLE_PATH_BYTES];
-	int rc = prepare(s, job);
 
+	directory_of(s, job, path);
+	int rc = durable_make_directory(path);
 	path_of(s, job, "job", path);
 	return rc != 0 ? rc : durable_file_write(path, &record->base);
 }
@@ -217,161 +233,136 @@ int ha_store_read_job(struct ha_store *s, struct job_id job, Weir__JobRecord **r
 	return rc;
 }
 
-/* ---- ids ---- */
+/* ---- its checkpoints ---- */
+
+/* The place of a job's log: its own, or the one that was not used for longest. */
+static struct open_log *place_of(struct ha_store *s, struct job_id job)
+{
+	struct open_log *oldest = &s->logs[0];
+
+	for (uint32_t i = 0; i < LOGS_OPEN_MAX; i++) {
+		struct open_log *o = &s->logs[i];
+
+		if (o->log != NULL && id128_is_equal(o->job.id, job.id))
+			return o;
+		if (o->used < oldest->used)
+			oldest = o;
+	}
+	close_log(oldest);
+	*oldest = (struct open_log){.job = job};
+	return oldest;
+}
+
+/* With the mutex held.  NULL: it cannot be read. */
+static struct ha_log *log_of(
+		struct ha_store *s, struct job_id job, int *rc, char text[HA_TEXT_BYTES])
+{
+	struct open_log *o = place_of(s, job);
+	char path[DURABLE_PATH_BYTES];
+
+	*rc = 0;
+	if (o->log == NULL) {
+		directory_of(s, job, path);
+		*rc = ha_log_open(&o->log, path, text);
+	}
+	if (*rc != 0)
+		return NULL;
+	o->used = ++s->uses;
+	return o->log;
+}
 
 int ha_store_read_next_id(
 		struct ha_store *s, struct job_id job, int64_t *next, char text[HA_TEXT_BYTES])
 {
-	char path[DURABLE_PATH_BYTES];
-	ProtobufCMessage *message;
+	int rc;
 
-	path_of(s, job, "next-id", path);
-	int rc = durable_file_read(path, &weir__next_id__descriptor, &message, text);
-	if (rc == -ENOENT) {
-		*next = 1;
-		return 0;
-	}
-	if (rc != 0)
-		return rc;
-	*next = ((Weir__NextId *)message)->next;
-	protobuf_c_message_free_unpacked(message, NULL);
-	if (*next < 1) {
-		snprintf(text, HA_TEXT_BYTES, "%s: holds the id %" PRId64, path, *next);
-		return -EBADMSG;
-	}
-	return 0;
+	pthread_mutex_lock(&s->mutex);
+	const struct ha_log *l = log_of(s, job, &rc, text);
+	if (l != NULL)
+		*next = ha_log_next_id(l);
+	pthread_mutex_unlock(&s->mutex);
+	return rc;
 }
 
 int ha_store_write_next_id(struct ha_store *s, struct job_id job, int64_t next)
 {
-	char path[DURABLE_PATH_BYTES];
-	Weir__NextId message = WEIR__NEXT_ID__INIT;
-	int rc = prepare(s, job);
+	char text[HA_TEXT_BYTES];
+	int rc;
 
-	CHECK(next >= 1);
-	message.next = next;
-	path_of(s, job, "next-id", path);
-	return rc != 0 ? rc : durable_file_write(path, &message.base);
+	pthread_mutex_lock(&s->mutex);
+	struct ha_log *l = log_of(s, job, &rc, text);
+	if (l != NULL)
+		rc = ha_log_set_next_id(l, next);
+	pthread_mutex_unlock(&s->mutex);
+	return rc;
 }
-
-/* ---- completed checkpoints ---- */
 
 int ha_store_add_completed(
 		struct ha_store *s, struct job_id job, const Weir__CompletedRecord *record)
 {
-	char path[DURABLE_PATH_BYTES];
-	int rc = prepare(s, job);
+	char text[HA_TEXT_BYTES];
+	int rc;
 
-	path_of_completed(s, job, record->id, path);
-	return rc != 0 ? rc : durable_file_write(path, &record->base);
+	pthread_mutex_lock(&s->mutex);
+	struct ha_log *l = log_of(s, job, &rc, text);
+	if (l != NULL)
+		rc = ha_log_add(l, record);
+	pthread_mutex_unlock(&s->mutex);
+	return rc;
 }
 
 int ha_store_remove_completed(struct ha_store *s, struct job_id job, int64_t id)
 {
-	char path[DURABLE_PATH_BYTES];
+	char text[HA_TEXT_BYTES];
+	int rc;
 
-	path_of_completed(s, job, id, path);
-	return durable_file_remove(path);
+	pthread_mutex_lock(&s->mutex);
+	struct ha_log *l = log_of(s, job, &rc, text);
+	if (l != NULL)
+		rc = ha_log_remove(l, id);
+	pthread_mutex_unlock(&s->mutex);
+	return rc;
 }
 
 int ha_store_forget_completed(struct ha_store *s, struct job_id job, int64_t id)
 {
-	char path[DURABLE_PATH_BYTES];
+	char text[HA_TEXT_BYTES];
+	int rc;
 
-	path_of_completed(s, job, id, path);
-	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
-}
-
-static bool is_completed_name(const char *name)
-{
-	return strlen(name) == ID_DIGITS && strspn(name, "0123456789") == ID_DIGITS &&
-			strtoll(name, NULL, 10) > 0;
+	pthread_mutex_lock(&s->mutex);
+	struct ha_log *l = log_of(s, job, &rc, text);
+	if (l != NULL)
+		ha_log_forget(l, id);
+	pthread_mutex_unlock(&s->mutex);
+	return rc;
 }
 
 int ha_store_clear_completed(struct ha_store *s, struct job_id job)
 {
-	char path[DURABLE_PATH_BYTES];
-	int rc = 0;
+	char text[HA_TEXT_BYTES];
+	int rc;
 
-	path_of(s, job, "completed", path);
-	DIR *dir = opendir(path);
-	if (dir == NULL)
-		return errno == ENOENT ? 0 : -errno;
-	for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;)
-		if (is_completed_name(e->d_name))
-			rc = ha_store_remove_completed(s, job, strtoll(e->d_name, NULL, 10));
-	closedir(dir);
+	pthread_mutex_lock(&s->mutex);
+	struct ha_log *l = log_of(s, job, &rc, text);
+	if (l != NULL)
+		rc = ha_log_clear(l);
+	pthread_mutex_unlock(&s->mutex);
 	return rc;
-}
-
-static int read_one(const struct ha_store *s, struct job_id job, const char *name,
-		Weir__CompletedRecord **record, char text[HA_TEXT_BYTES])
-{
-	char path[DURABLE_PATH_BYTES];
-	ProtobufCMessage *message;
-
-	path_of_completed(s, job, strtoll(name, NULL, 10), path);
-	int rc = durable_file_read(path, &weir__completed_record__descriptor, &message, text);
-	if (rc != 0)
-		return rc;
-	*record = (Weir__CompletedRecord *)message;
-	if ((*record)->id != strtoll(name, NULL, 10) || (*record)->location[0] == 0) {
-		snprintf(text, HA_TEXT_BYTES, "%s: holds another checkpoint", path);
-		weir__completed_record__free_unpacked(*record, NULL);
-		return -EBADMSG;
-	}
-	return 0;
-}
-
-static int by_id(const void *a, const void *b)
-{
-	int64_t x = (*(Weir__CompletedRecord *const *)a)->id;
-	int64_t y = (*(Weir__CompletedRecord *const *)b)->id;
-
-	return x < y ? -1 : x > y;
 }
 
 int ha_store_read_completed(struct ha_store *s, struct job_id job,
 		Weir__CompletedRecord ***records, uint32_t *count, char text[HA_TEXT_BYTES])
 {
-	char path[DURABLE_PATH_BYTES];
-	Weir__CompletedRecord **all = NULL;
-	uint32_t n = 0;
-	int rc = 0;
+	int rc;
 
 	*records = NULL;
 	*count = 0;
-	path_of(s, job, "completed", path);
-	DIR *dir = opendir(path);
-	if (dir == NULL)
-		return errno == ENOENT ? 0 : -errno;
-	for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;) {
-		Weir__CompletedRecord **more, *record;
-
-		if (!is_completed_name(e->d_name))
-			continue;
-		rc = read_one(s, job, e->d_name, &record, text);
-		if (rc != 0)
-			break;
-		more = realloc(all, (n + 1) * sizeof(*all));
-		if (more == NULL) {
-			weir__completed_record__free_unpacked(record, NULL);
-			rc = -ENOMEM;
-			break;
-		}
-		all = more;
-		all[n++] = record;
-	}
-	closedir(dir);
-	if (rc != 0) {
-		ha_store_free_completed(all, n);
-		return rc;
-	}
-	if (n > 0)
-		qsort(all, n, sizeof(*all), by_id);
-	*records = all;
-	*count = n;
-	return 0;
+	pthread_mutex_lock(&s->mutex);
+	const struct ha_log *l = log_of(s, job, &rc, text);
+	if (l != NULL)
+		ha_log_read(l, records, count);
+	pthread_mutex_unlock(&s->mutex);
+	return rc;
 }
 
 void ha_store_free_completed(Weir__CompletedRecord **records, uint32_t count)

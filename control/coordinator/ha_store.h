@@ -2,15 +2,17 @@
 
 /*
  * ha_store: what a coordinator must not forget, in a local directory (semantics 11, FO-10): one
- * directory for each job with its record, the next checkpoint id and the completed checkpoints.
+ * directory for each job with its record and the log of its checkpoints (ha_log): the next id and
+ * the completed ones.
  *
  * Place    control/coordinator.
- * Thread   open and close on the control thread.  The others block and may be called on the I/O
- *          thread, one at a time.
- * Memory   messages read are freed by the caller with their free_unpacked.
+ * Thread   open and close on the control thread.  The others block; those of a record from one
+ *          thread at a time, those of checkpoints from any.
+ * Memory   messages read are freed by the caller with their free_unpacked.  The logs of the jobs
+ *          used last stay open.
  * Errors   0 or -errno.  -EBADMSG: a file is damaged, `text` names it; never guessed around.
  *
- * A file is written beside, fsynced, renamed over the old one, the directory fsynced; it carries
+ * A record is written beside, fsynced, renamed over the old one, the directory fsynced; it carries
  * its size and CRC32C, so that a torn one is told from a whole one.
  */
 
@@ -23,7 +25,7 @@
 
 struct ha_store;
 
-enum { HA_TEXT_BYTES = 1536, HA_ID_BLOCK_COUNT = 64 };
+enum { HA_TEXT_BYTES = 1536, HA_ID_BLOCK_COUNT = 64, HA_MAYBE = 1 };
 
 /* Makes the directory when needed and locks it.  -EBUSY: another coordinator holds it, its pid is
  * in `text`. */
@@ -44,14 +46,15 @@ int ha_store_read_next_id(
 /* Ids below `next` count as used from now on. */
 int ha_store_write_next_id(struct ha_store *s, struct job_id job, int64_t next);
 
+/* HA_MAYBE: nobody can say whether it was written. */
 int ha_store_add_completed(
 		struct ha_store *s, struct job_id job, const Weir__CompletedRecord *record);
 /* Removes it durably.  One that is not there is no error. */
 int ha_store_remove_completed(struct ha_store *s, struct job_id job, int64_t id);
-/* The same for one that newer ones have subsumed (ST-3): not synced, for after a power cut an old
- * record that stands again is subsumed again, whether its files are there or not. */
+/* The same for one that newer ones have subsumed (ST-3), without touching the disk: it goes with
+ * the next change.  An old record that stands again after a death is subsumed again, whether its
+ * files are there or not. */
 int ha_store_forget_completed(struct ha_store *s, struct job_id job, int64_t id);
-/* Forgets all of them, also those that cannot be read. */
 int ha_store_clear_completed(struct ha_store *s, struct job_id job);
 /* All of them, by id (ST-6: one that cannot be read fails the call). */
 int ha_store_read_completed(struct ha_store *s, struct job_id job,

@@ -12,6 +12,7 @@ struct job {
 	struct job *next;
 	io_call work, done;
 	void *context;
+	bool is_quiet;
 };
 
 struct queue {
@@ -44,14 +45,12 @@ static struct job *take_all(struct queue *q)
 	return all;
 }
 
-/* On the loop's thread: calls `done` of what ended. */
-static void tell(void *context)
+static void collect(struct io_thread *t, bool is_told)
 {
-	struct io_thread *t = context;
-
 	pthread_mutex_lock(&t->lock);
 	struct job *j = take_all(&t->ended);
-	t->is_telling = false;
+	if (is_told)
+		t->is_telling = false;
 	pthread_mutex_unlock(&t->lock);
 	while (j != NULL) {
 		struct job *next = j->next;
@@ -61,6 +60,17 @@ static void tell(void *context)
 		free(j);
 		j = next;
 	}
+}
+
+/* On the loop's thread. */
+static void tell(void *context)
+{
+	collect(context, true);
+}
+
+void io_thread_collect(struct io_thread *t)
+{
+	collect(t, false);
 }
 
 static void *work(void *context)
@@ -80,10 +90,14 @@ static void *work(void *context)
 		pthread_mutex_unlock(&t->lock);
 		j->work(j->context);
 		pthread_mutex_lock(&t->lock);
+		bool is_quiet = j->is_quiet; /* the loop may free it then */
 		append(&t->ended, j);
-		if (!t->is_telling && !t->must_stop) {
+		if (!is_quiet && !t->is_telling && !t->must_stop) {
 			t->is_telling = true;
+			/* Not under the lock, which is what the loop takes first. */
+			pthread_mutex_unlock(&t->lock);
 			CHECK(loop_post_mt(t->loop, tell, t) == 0);
+			pthread_mutex_lock(&t->lock);
 		}
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -110,18 +124,18 @@ int io_thread_create(struct io_thread **out, struct loop *l)
 	return 0;
 }
 
-void io_thread_post(struct io_thread *t, io_call work_call, io_call done, void *context)
+static void post(struct io_thread *t, io_call work_call, io_call done, void *context, bool is_quiet)
 {
 	struct job *j = calloc(1, sizeof(*j));
 
 	CHECK(j != NULL);
-	*j = (struct job){NULL, work_call, done, context};
+	*j = (struct job){NULL, work_call, done, context, is_quiet};
 	pthread_mutex_lock(&t->lock);
 	bool is_over = t->must_stop;
 	if (!is_over)
 		append(&t->waiting, j);
-	pthread_cond_signal(&t->changed);
 	pthread_mutex_unlock(&t->lock);
+	pthread_cond_signal(&t->changed);
 	if (!is_over)
 		return;
 	/* A `done` of destroy asked for more: the thread has ended. */
@@ -129,6 +143,16 @@ void io_thread_post(struct io_thread *t, io_call work_call, io_call done, void *
 	if (done != NULL)
 		done(context);
 	free(j);
+}
+
+void io_thread_post(struct io_thread *t, io_call work_call, io_call done, void *context)
+{
+	post(t, work_call, done, context, false);
+}
+
+void io_thread_post_quiet(struct io_thread *t, io_call work_call, io_call done, void *context)
+{
+	post(t, work_call, done, context, true);
 }
 
 void io_thread_destroy(struct io_thread *t)

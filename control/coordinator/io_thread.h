@@ -18,4 +18,8 @@ typedef void (*io_call)(void *context);
 int io_thread_create(struct io_thread **out, struct loop *l);
 /* `done` may be NULL. */
 void io_thread_post(struct io_thread *t, io_call work, io_call done, void *context);
+/* Nobody waits for its `done`: it is called with that of work posted later, or by collect. */
+void io_thread_post_quiet(struct io_thread *t, io_call work, io_call done, void *context);
+/* On the loop's thread: calls `done` of what has ended. */
+void io_thread_collect(struct io_thread *t);
 void io_thread_destroy(struct io_thread *t);

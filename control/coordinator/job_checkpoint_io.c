@@ -1,4 +1,4 @@
-/* job_checkpoint_io: decisions whose work blocks; each is done on the I/O thread and answered. */
+#include "control/coordinator/job_checkpoint_io.h"
 
 #include "control/coordinator/completed_record.h"
 #include "control/coordinator/ha_store.h"
@@ -10,10 +10,13 @@
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static_assert((int)HA_MAYBE == (int)INDEX_MAYBE, "statuses are handed through");
 
 /* What all of them carry. */
 struct work {
@@ -30,6 +33,8 @@ struct work {
 	struct job_metadata *metadata;
 	uint64_t bytes;
 	const struct deletion *deletion; /* the rules', until the answer */
+	int64_t ahead_id; /* whose directory is made of what was deleted */
+	bool is_prepared; /* it is there */
 	Weir__CompletedRecord record;
 	int32_t recent_ms[JOB_RECENT_MAX];
 };
@@ -49,7 +54,9 @@ static void tell(const struct work *w, const char *what)
 {
 	if (w->status != 0)
 		log_error("job_master", "job %s, checkpoint %" PRId64 ": %s: %s",
-				w->jm->spec->name, w->id, what, strerror(-w->status));
+				w->jm->spec->name, w->id, what,
+				w->status == HA_MAYBE ? "nobody can say whether it was"
+						      : strerror(-w->status));
 }
 
 /* ---- ids ---- */
@@ -149,8 +156,61 @@ static void on_prepared(void *context)
 	free(w);
 }
 
+static void remove_ahead(void *context)
+{
+	struct work *w = context;
+
+	checkpoint_storage_location(w->jm->job_path, w->id, w->location);
+	if (rmdir(w->location) != 0 && errno != ENOENT)
+		w->status = -errno;
+}
+
+static void on_ahead_removed(void *context)
+{
+	tell(context, "its directory, which it did not need, cannot be removed");
+	free(context);
+}
+
+static void forget_ahead(struct job_master *jm)
+{
+	struct checkpoint_decision unused = {.checkpoint_id = jm->ahead_id};
+
+	if (jm->ahead_id != 0)
+		job_post_quiet(jm, remove_ahead, on_ahead_removed, work_of(jm, &unused));
+	jm->ahead_id = 0;
+	jm->is_ahead = false;
+}
+
+/* True: the directory of a checkpoint is there already, and the rules know. */
+static bool take_ahead(struct job_master *jm, const struct checkpoint_decision *d)
+{
+	char location[STORAGE_PATH_BYTES];
+	bool is_ours = jm->ahead_id == d->checkpoint_id && d->path == NULL;
+	bool is_there = is_ours && jm->is_ahead;
+
+	if (is_ours)
+		jm->ahead_id = 0; /* one that is not there yet will be found there */
+	else if (jm->ahead_id != 0 && jm->ahead_id <= d->checkpoint_id)
+		forget_ahead(jm);
+	if (!is_there)
+		return false;
+	jm->is_ahead = false;
+	checkpoint_storage_location(jm->job_path, d->checkpoint_id, location);
+	checkpoint_coordinator_on_location_prepared(
+			jm->checkpoints, d->token, 0, location, job_now());
+	job_pump(jm);
+	return true;
+}
+
+void job_io_end(struct job_master *jm)
+{
+	forget_ahead(jm);
+}
+
 void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d)
 {
+	if (take_ahead(jm, d))
+		return;
 	struct work *w = work_of(jm, d);
 
 	if (d->path != NULL) {
@@ -258,7 +318,7 @@ static void remove_from_index(void *context)
 	struct work *w = context;
 
 	crash_point("before-unlisted");
-	w->status = ha_store_forget_completed(w->jm->services.ha, w->jm->spec->id, w->id);
+	w->status = ha_store_remove_completed(w->jm->services.ha, w->jm->spec->id, w->id);
 	crash_point("after-unlisted");
 }
 
@@ -273,9 +333,34 @@ static void on_index_removed(void *context)
 	free(w);
 }
 
+static void forget(void *context)
+{
+	struct work *w = context;
+
+	crash_point("before-unlisted");
+	w->status = ha_store_forget_completed(w->jm->services.ha, w->jm->spec->id, w->id);
+	crash_point("after-unlisted");
+}
+
+static void on_forgotten(void *context)
+{
+	tell(context, "it cannot be taken off the list of completed checkpoints");
+	free(context);
+}
+
 void job_io_index_remove(struct job_master *jm, const struct checkpoint_decision *d)
 {
-	job_post(jm, remove_from_index, on_index_removed, work_of(jm, d));
+	struct work *w = work_of(jm, d);
+
+	if (!job_is_going_on(jm)) {
+		job_post(jm, remove_from_index, on_index_removed, w);
+		return;
+	}
+	/* A newer one has subsumed it: it leaves with what is listed next, and its files may go
+	 * before, for one that stands again is subsumed again. */
+	job_post_quiet(jm, forget, on_forgotten, w);
+	checkpoint_coordinator_on_index_removed(jm->checkpoints, d->token, 0, job_now());
+	job_pump(jm);
 }
 
 /* ---- deleting ---- */
@@ -300,11 +385,42 @@ static void on_deleted(void *context)
 	free(w);
 }
 
+static void delete_and_prepare(void *context)
+{
+	struct work *w = context;
+
+	crash_point("before-delete");
+	crash_point("before-location");
+	w->status = checkpoint_storage_replace(
+			w->deletion, w->jm->job_path, w->ahead_id, &w->is_prepared);
+	crash_point("after-location");
+	crash_point("after-delete");
+}
+
+static void on_deleted_and_prepared(void *context)
+{
+	struct work *w = context;
+
+	if (w->jm->ahead_id == w->ahead_id) {
+		w->jm->is_ahead = w->is_prepared;
+		if (!w->is_prepared)
+			w->jm->ahead_id = 0;
+	}
+	on_deleted(w);
+}
+
 void job_io_delete(struct job_master *jm, const struct checkpoint_decision *d)
 {
 	struct work *w = work_of(jm, d);
 
 	w->deletion = d->deletion;
 	w->id = d->deletion->checkpoint_id;
-	job_post(jm, delete_files, on_deleted, w);
+	if (d->deletion->kind != DELETION_STORED || !job_is_going_on(jm) || jm->ahead_id != 0 ||
+			jm->next_id >= jm->reserved_id) {
+		job_post_quiet(jm, delete_files, on_deleted, w);
+		return;
+	}
+	jm->ahead_id = w->ahead_id = jm->next_id;
+	jm->is_ahead = false;
+	job_post_quiet(jm, delete_and_prepare, on_deleted_and_prepared, w);
 }

@@ -1,6 +1,8 @@
 /* job_checkpoints: carries out what the checkpoint rules decide, and tells them what happened. */
 
 #include "control/coordinator/acknowledgement_message.h"
+#include "control/coordinator/io_thread.h"
+#include "control/coordinator/job_checkpoint_io.h"
 #include "control/coordinator/job_master_internal.h"
 #include "control/coordinator/resource_manager.h"
 #include "control/coordinator/task_manager_gateway.h"
@@ -383,6 +385,7 @@ void job_on_checkpoint_timer(void *context)
 {
 	struct job_master *jm = context;
 
+	io_thread_collect(jm->services.io);
 	while (checkpoint_coordinator_on_timer(jm->checkpoints, job_now()))
 		job_pump(jm);
 	job_pump(jm);

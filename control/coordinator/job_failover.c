@@ -1,5 +1,6 @@
 /* job_failover: task states, failures, restarts, and the end of a job (semantics 22). */
 
+#include "control/coordinator/job_checkpoint_io.h"
 #include "control/coordinator/job_master_internal.h"
 #include "control/coordinator/resource_manager.h"
 #include "control/coordinator/task_manager_gateway.h"
@@ -236,6 +237,7 @@ static void on_end_written(struct job_master *jm, int status)
 		crash_point("after-finished");
 	job_enter(jm, ends[jm->record->end].status);
 	job_stop_on_end(jm);
+	job_io_end(jm);
 	/* A refused restore must leave what there is to restore from. */
 	if (jm->is_restore_refused)
 		checkpoint_coordinator_shutdown(jm->checkpoints, job_now());

@@ -380,14 +380,37 @@ static void on_posted_done(void *context)
 	free(p);
 }
 
-void job_post(struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context)
+static struct posted *posted_of(struct job_master *jm, void (*work)(void *), void (*done)(void *),
+		void *context)
 {
 	struct posted *p = calloc(1, sizeof(*p));
 
 	CHECK(p != NULL);
 	*p = (struct posted){jm, work, done, context};
 	jm->io_count++;
-	io_thread_post(jm->services.io, work_posted, on_posted_done, p);
+	return p;
+}
+
+void job_post(struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context)
+{
+	io_thread_post(jm->services.io, work_posted, on_posted_done,
+			posted_of(jm, work, done, context));
+}
+
+bool job_is_going_on(const struct job_master *jm)
+{
+	return jm->status == JOB_STATUS_RUNNING && !jm->is_ending;
+}
+
+void job_post_quiet(
+		struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context)
+{
+	/* The end of a job is written before it is one, and that is told; then, nothing follows. */
+	if (job_is_going_on(jm))
+		io_thread_post_quiet(jm->services.io, work_posted, on_posted_done,
+				posted_of(jm, work, done, context));
+	else
+		job_post(jm, work, done, context);
 }
 
 /* ---- the record ---- */

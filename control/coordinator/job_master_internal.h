@@ -87,6 +87,8 @@ struct job_master {
 	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
 	bool is_released;           /* all tasks were told that they may end (TK-13) */
 	int64_t next_id, reserved_id;
+	int64_t ahead_id; /* its directory is being made before it is drawn; 0: none */
+	bool is_ahead;    /* that directory is there */
 	uint32_t hook; /* of the job file */
 	uint8_t *hook_state;
 	size_t hook_bytes;
@@ -126,6 +128,10 @@ struct execution *job_hear(struct job_master *jm, struct attempt_id attempt);
 void job_set_execution(struct job_master *jm, struct execution *e, enum execution_state next);
 /* Posts to the I/O thread; until `done` has run the job is busy. */
 void job_post(struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context);
+/* The same where nobody waits for `done`: while the job goes on, it does not wake the loop. */
+void job_post_quiet(
+		struct job_master *jm, void (*work)(void *), void (*done)(void *), void *context);
+bool job_is_going_on(const struct job_master *jm);
 /* NULL: out of memory. */
 Weir__JobRecord *job_copy_record(const Weir__JobRecord *from);
 /* Writes the job's record in the background; `done` may be NULL.  A failure is logged. */
@@ -189,12 +195,3 @@ void job_pump(struct job_master *jm);
 void job_on_checkpoint_timer(void *context);
 void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *a);
 void job_on_decline(struct job_master *jm, const Weir__DeclineCheckpoint *m);
-
-/* ---- job_checkpoint_io.c: decisions that block, answered later ---- */
-
-void job_io_draw_id(struct job_master *jm, const struct checkpoint_decision *d);
-void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d);
-void job_io_write_metadata(struct job_master *jm, const struct checkpoint_decision *d);
-void job_io_index_add(struct job_master *jm, const struct checkpoint_decision *d);
-void job_io_index_remove(struct job_master *jm, const struct checkpoint_decision *d);
-void job_io_delete(struct job_master *jm, const struct checkpoint_decision *d);

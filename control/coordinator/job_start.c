@@ -140,6 +140,16 @@ static int read_checkpoint(
 	return rc;
 }
 
+/* One that stands under another's name is what a power cut left of it. */
+static int check_id(
+		int64_t found, int64_t id, const char *location, char text[METADATA_TEXT_BYTES])
+{
+	if (found == id)
+		return 0;
+	snprintf(text, METADATA_TEXT_BYTES, "%.900s: is checkpoint %" PRId64, location, found);
+	return -EBADMSG;
+}
+
 static void refuse(struct start_work *w, int status, const char *text, bool has_older)
 {
 	w->status = status;
@@ -214,6 +224,12 @@ static void find_latest(struct start_work *w)
 			continue;
 		checkpoint_storage_location(w->jm->job_path, entries[i].id, location);
 		int rc = read_checkpoint(location, &w->snapshot, text);
+		if (rc == 0)
+			rc = check_id(w->snapshot->id, entries[i].id, location, text);
+		if (rc != 0) {
+			completed_checkpoint_destroy(w->snapshot);
+			w->snapshot = NULL;
+		}
 		if (rc == 0) {
 			take_up(w, location, entries[i].id, why[0] == 0 ? NULL : why);
 		} else if (!w->record->allow_rewind) {
@@ -305,7 +321,11 @@ static void take_list(struct start_work *w)
 		int rc = metadata_read(&m, records[good - 1]->location, directory, text);
 
 		if (rc == 0) {
+			rc = check_id(m->checkpoint_id, records[good - 1]->id,
+					records[good - 1]->location, text);
 			metadata_free(m);
+		}
+		if (rc == 0) {
 			/* One that only ends goes on from its savepoint, which is committed. */
 			if (!is_leaving(w))
 				take_up(w, records[good - 1]->location,

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { ASIDE_BYTES = 32, ASIDES_MAX = 64 };
+
 /* ---- the message ----------------------------------------------------------------------------- */
 
 /* The message and its rows; one allocation each, all freed together. */
@@ -225,83 +227,86 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-static int sync_directory(const char *path)
+/* Beside its final name, in the directory; `name` is the one it gets. */
+static int write_aside(int directory, char name[ASIDE_BYTES], const uint8_t *bytes, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc;
+	int fd = -1, rc;
 
+	/* Names of an earlier try that died are left alone. */
+	for (uint32_t i = 0; fd < 0 && i < ASIDES_MAX; i++) {
+		snprintf(name, ASIDE_BYTES, METADATA_FILE ".%u", i);
+		fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		if (fd < 0 && errno != EEXIST)
+			return -errno;
+	}
 	if (fd < 0)
-		return -errno;
-	rc = fsync(fd) == 0 ? 0 : -errno;
-	close(fd);
-	return rc;
-}
-
-static int write_aside(char *path, const uint8_t *bytes, size_t size)
-{
-	int fd = mkostemp(path, O_CLOEXEC);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = fchmod(fd, 0644) == 0 ? 0 : -errno;
-	if (rc == 0)
-		rc = write_all(fd, bytes, size);
+		return -EEXIST;
+	rc = write_all(fd, bytes, size);
 	if (rc == 0 && fsync(fd) != 0)
 		rc = -errno;
 	if (close(fd) != 0 && rc == 0)
 		rc = -errno;
 	if (rc != 0)
-		unlink(path);
+		unlinkat(directory, name, 0);
 	return rc;
 }
 
 /* Never over a file that is there; where the file system cannot promise that, we look first. */
-static int rename_new(const char *from, const char *to)
+static int rename_new(int directory, const char *from, const char *to)
 {
-	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+	if (renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	if (access(to, F_OK) == 0)
+	if (faccessat(directory, to, F_OK, 0) == 0)
 		return -EEXIST;
-	return rename(from, to) == 0 ? 0 : -errno;
+	return renameat(directory, from, directory, to) == 0 ? 0 : -errno;
 }
 
 /* Makes the name durable, and the directory's own. */
-static int sync_names(const char *directory)
+static int sync_names(int directory)
 {
-	char above[METADATA_PATH_BYTES + 4];
-	int rc = sync_directory(directory);
+	int above, rc;
 
-	if (rc != 0)
-		return rc;
-	snprintf(above, sizeof(above), "%s/..", directory);
-	return sync_directory(above);
+	if (fsync(directory) != 0)
+		return -errno;
+	above = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (above < 0)
+		return -errno;
+	rc = fsync(above) == 0 ? 0 : -errno;
+	close(above);
+	return rc;
 }
 
-static int write_file(const char *directory, const uint8_t *bytes, size_t size)
+static int write_into(int directory, const uint8_t *bytes, size_t size)
 {
-	char path[METADATA_PATH_BYTES], aside[METADATA_PATH_BYTES];
-	int rc;
+	char aside[ASIDE_BYTES];
+	int rc = write_aside(directory, aside, bytes, size);
 
-	if (strlen(directory) + sizeof("/" METADATA_FILE ".XXXXXX") > METADATA_PATH_BYTES)
-		return -ENAMETOOLONG;
-	snprintf(path, sizeof(path), "%.1000s/" METADATA_FILE, directory);
-	snprintf(aside, sizeof(aside), "%.1000s/" METADATA_FILE ".XXXXXX", directory);
-	if (access(path, F_OK) == 0)
-		return -EEXIST;
-	rc = write_aside(aside, bytes, size);
 	if (rc != 0)
 		return rc;
-	rc = rename_new(aside, path);
+	rc = rename_new(directory, aside, METADATA_FILE);
 	if (rc != 0) {
-		unlink(aside);
+		unlinkat(directory, aside, 0);
 		return rc;
 	}
 	rc = sync_names(directory);
 	if (rc != 0)
-		unlink(path);
+		unlinkat(directory, METADATA_FILE, 0);
+	return rc;
+}
+
+static int write_file(const char *path, const uint8_t *bytes, size_t size)
+{
+	int directory, rc;
+
+	if (strlen(path) >= METADATA_PATH_BYTES)
+		return -ENAMETOOLONG;
+	directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0)
+		return -errno;
+	rc = write_into(directory, bytes, size);
+	close(directory);
 	return rc;
 }
 

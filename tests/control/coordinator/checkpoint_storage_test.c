@@ -183,3 +183,53 @@ Test(checkpoint_storage, makes_a_new_directory_for_each_savepoint)
 	cr_assert_eq(checkpoint_storage_prepare_savepoint(below, id, numbers, location),
 			-ENOTDIR);
 }
+
+static struct deletion deletion_of(char *location, int64_t id)
+{
+	return (struct deletion){
+			.kind = DELETION_STORED, .checkpoint_id = id, .location = location};
+}
+
+Test(checkpoint_storage, makes_the_directory_of_the_next_one_of_one_that_goes)
+{
+	char old[STORAGE_PATH_BYTES], next[STORAGE_PATH_BYTES];
+	bool is_prepared = false;
+
+	prepare(4, true, old);
+	touch(old, "state");
+	touch(old, "not-named-anywhere");
+	struct deletion d = deletion_of(old, 4);
+	cr_assert_eq(checkpoint_storage_replace(&d, job, 8, &is_prepared), 0);
+	cr_assert(is_prepared);
+	cr_assert_not(is_there(job, "chk-4"));
+	checkpoint_storage_location(job, 8, next);
+	cr_assert_eq(rmdir(next), 0, "it is there, and empty");
+}
+
+Test(checkpoint_storage, only_deletes_one_that_stands_elsewhere)
+{
+	char old[STORAGE_PATH_BYTES];
+	bool is_prepared = true;
+
+	prepare(4, true, old);
+	struct deletion d = deletion_of(old, 5);
+	cr_assert_eq(checkpoint_storage_replace(&d, job, 8, &is_prepared), 0);
+	cr_assert_not(is_prepared);
+	cr_assert_not(is_there(job, "chk-4"));
+	cr_assert_not(is_there(job, "chk-8"));
+}
+
+Test(checkpoint_storage, leaves_nothing_where_the_next_one_cannot_be_made)
+{
+	char old[STORAGE_PATH_BYTES], next[STORAGE_PATH_BYTES];
+	bool is_prepared = true;
+
+	prepare(4, true, old);
+	prepare(8, false, next);
+	touch(next, "state");
+	struct deletion d = deletion_of(old, 4);
+	cr_assert_eq(checkpoint_storage_replace(&d, job, 8, &is_prepared), 0);
+	cr_assert_not(is_prepared);
+	cr_assert_not(is_there(job, "chk-4"));
+	cr_assert(is_there(next, "state"));
+}

@@ -136,49 +136,193 @@ Test(ha_store, keeps_the_old_record_when_a_write_died_before_its_rename)
 	weir__job_record__free_unpacked(record, NULL);
 }
 
+static void reopen(void)
+{
+	ha_store_close(s);
+	cr_assert_eq(ha_store_open(&s, directory, text), 0, "%s", text);
+}
+
 Test(ha_store, begins_ids_at_one_and_goes_on_where_they_were_reserved)
 {
 	int64_t next;
 
-	cr_assert_eq(ha_store_read_next_id(s, job, &next, text), 0);
-	cr_assert_eq(next, 1);
-	cr_assert_eq(ha_store_write_next_id(s, job, 65), 0);
-	cr_assert_eq(ha_store_read_next_id(s, job, &next, text), 0);
-	cr_assert_eq(next, 65);
+	for (int64_t wanted = 1; wanted < 200; wanted += 64) {
+		cr_assert_eq(ha_store_read_next_id(s, job, &next, text), 0);
+		cr_assert_eq(next, wanted);
+		cr_assert_eq(ha_store_write_next_id(s, job, wanted + 64), 0);
+		reopen();
+	}
 }
 
-Test(ha_store, lists_completed_checkpoints_by_id_and_forgets_removed_ones)
+static void expect_listed(const int64_t *ids, uint32_t wanted)
 {
 	Weir__CompletedRecord **records;
 	uint32_t count;
 
-	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), 0);
-	cr_assert_eq(count, 0);
+	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), 0, "%s", text);
+	cr_assert_eq(count, wanted, "%u, not %u", count, wanted);
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_eq(records[i]->id, ids[i]);
+	ha_store_free_completed(records, count);
+}
+
+Test(ha_store, lists_completed_checkpoints_by_id_and_drops_removed_ones)
+{
+	expect_listed(NULL, 0);
 	add_completed(10);
 	add_completed(9);
 	add_completed(1000);
 	cr_assert_eq(ha_store_remove_completed(s, job, 10), 0);
 	cr_assert_eq(ha_store_remove_completed(s, job, 10), 0, "once more is no error");
 	cr_assert_eq(ha_store_forget_completed(s, job, 10), 0, "nor is it for the other way");
-	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), 0);
-	cr_assert_eq(count, 2);
-	cr_assert_eq(records[0]->id, 9);
-	cr_assert_eq(records[1]->id, 1000);
-	ha_store_free_completed(records, count);
+	expect_listed((int64_t[]){9, 1000}, 2);
+	reopen();
+	expect_listed((int64_t[]){9, 1000}, 2);
+	add_completed(9);
+	expect_listed((int64_t[]){9, 1000}, 2);
 }
 
-Test(ha_store, fails_as_a_whole_when_one_completed_checkpoint_cannot_be_read)
+/* As the disk shows it to a coordinator that follows one killed now. */
+static void expect_on_disk(const int64_t *ids, uint32_t wanted)
+{
+	char other[sizeof(directory)], command[256];
+	struct ha_store *running = s;
+
+	snprintf(other, sizeof(other), "%.*sYYYYYY", (int)sizeof(directory) - 7, directory);
+	snprintf(command, sizeof(command), "rm -rf %s && cp -r %s %s && rm %s/lock", other,
+			directory, other, other);
+	cr_assert_eq(system(command), 0);
+	cr_assert_eq(ha_store_open(&s, other, text), 0, "%s", text);
+	expect_listed(ids, wanted);
+	ha_store_close(s);
+	s = running;
+	snprintf(command, sizeof(command), "rm -r %s", other);
+	cr_assert_eq(system(command), 0);
+}
+
+Test(ha_store, writes_what_was_forgotten_with_the_next_change)
+{
+	add_completed(1);
+	add_completed(2);
+	cr_assert_eq(ha_store_forget_completed(s, job, 1), 0);
+	expect_listed((int64_t[]){2}, 1);
+	expect_on_disk((int64_t[]){1, 2}, 2);
+	add_completed(3);
+	expect_on_disk((int64_t[]){2, 3}, 2);
+	cr_assert_eq(ha_store_forget_completed(s, job, 2), 0);
+	cr_assert_eq(ha_store_remove_completed(s, job, 2), 0, "durably after all");
+	expect_on_disk((int64_t[]){3}, 1);
+	add_completed(4);
+	cr_assert_eq(ha_store_forget_completed(s, job, 3), 0);
+	reopen();
+	expect_listed((int64_t[]){4}, 1);
+}
+
+Test(ha_store, keeps_the_next_id_when_the_list_is_cleared)
+{
+	int64_t next;
+
+	cr_assert_eq(ha_store_clear_completed(s, job), 0, "nothing is there yet");
+	cr_assert_eq(ha_store_write_next_id(s, job, 65), 0);
+	add_completed(1);
+	add_completed(2);
+	cr_assert_eq(ha_store_forget_completed(s, job, 1), 0);
+	cr_assert_eq(ha_store_clear_completed(s, job), 0);
+	expect_listed(NULL, 0);
+	reopen();
+	expect_listed(NULL, 0);
+	cr_assert_eq(ha_store_read_next_id(s, job, &next, text), 0);
+	cr_assert_eq(next, 65);
+}
+
+/* More than the file holds, many times over. */
+Test(ha_store, goes_on_when_the_log_is_full, .timeout = 60)
+{
+	struct stat st;
+	char path[256];
+	int64_t next;
+
+	cr_assert_eq(ha_store_write_next_id(s, job, 5000), 0);
+	for (int64_t id = 1; id <= 9000; id++) {
+		if (id > 3)
+			cr_assert_eq(ha_store_forget_completed(s, job, id - 3), 0);
+		add_completed(id);
+	}
+	expect_listed((int64_t[]){8998, 8999, 9000}, 3);
+	reopen();
+	expect_listed((int64_t[]){8998, 8999, 9000}, 3);
+	cr_assert_eq(ha_store_read_next_id(s, job, &next, text), 0);
+	cr_assert_eq(next, 5000);
+	path_of("checkpoints", path);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_leq(st.st_size, 256 * 1024);
+}
+
+Test(ha_store, keeps_more_jobs_apart_than_it_keeps_open)
+{
+	struct job_id other = {{{0}}};
+	int64_t next;
+
+	add_completed(1);
+	add_completed(2);
+	cr_assert_eq(ha_store_forget_completed(s, job, 1), 0);
+	for (uint8_t i = 1; i < 100; i++) {
+		other.id.bytes[5] = i;
+		cr_assert_eq(ha_store_write_next_id(s, other, 100 + i), 0);
+	}
+	for (uint8_t i = 1; i < 100; i++) {
+		other.id.bytes[5] = i;
+		cr_assert_eq(ha_store_read_next_id(s, other, &next, text), 0);
+		cr_assert_eq(next, 100 + i);
+	}
+	expect_listed((int64_t[]){2}, 1);
+}
+
+Test(ha_store, refuses_a_damaged_log_by_name)
 {
 	Weir__CompletedRecord **records;
 	char path[256];
 	uint32_t count;
+	int64_t next;
 
 	add_completed(1);
 	add_completed(2);
-	path_of("completed/0000000000000000001", path);
-	cr_assert_eq(truncate(path, 20), 0);
+	path_of("checkpoints", path);
+	int fd = open(path, O_RDWR);
+	cr_assert_eq(pwrite(fd, "?", 1, 50), 1);
+	close(fd);
+	reopen();
 	cr_assert_eq(ha_store_read_completed(s, job, &records, &count, text), -EBADMSG);
-	cr_assert_not_null(strstr(text, "0000000000000000001"));
+	cr_assert_not_null(strstr(text, path));
+	cr_assert_eq(ha_store_read_next_id(s, job, &next, text), -EBADMSG);
+	cr_assert_eq(ha_store_write_next_id(s, job, 100), -EBADMSG, "nor is it written over");
+	cr_assert_eq(ha_store_clear_completed(s, job), -EBADMSG);
+}
+
+/* The log cannot be replaced, for where it would be written aside there is a directory. */
+Test(ha_store, changes_nothing_when_a_full_log_cannot_be_written_anew)
+{
+	Weir__CompletedRecord record = WEIR__COMPLETED_RECORD__INIT;
+	char path[256];
+	int64_t id = 1;
+	int rc = 0;
+
+	record.location = (char *)"/somewhere";
+	add_completed(id);
+	path_of("checkpoints.tmp", path);
+	cr_assert_eq(mkdir(path, 0777), 0);
+	while (rc == 0 && id < 20000) {
+		record.id = ++id;
+		rc = ha_store_add_completed(s, job, &record);
+		if (rc == 0)
+			cr_assert_eq(ha_store_forget_completed(s, job, id - 1), 0);
+	}
+	cr_assert_eq(rc, -EISDIR, "%d", rc);
+	expect_listed((int64_t[]){id - 1}, 1);
+	cr_assert_eq(rmdir(path), 0);
+	add_completed(id);
+	reopen();
+	expect_listed((int64_t[]){id - 1, id}, 2);
 }
 
 static void touch(const char *name)
@@ -201,16 +345,16 @@ Test(ha_store, sweeps_away_what_was_being_written_when_it_is_opened_again)
 {
 	write_record("counting");
 	add_completed(3);
-	touch("next-id.tmp");
-	touch("completed/0000000000000000004.tmp");
-	touch("completed/notes");
+	touch("job.tmp");
+	touch("checkpoints.tmp");
+	touch("notes");
 	ha_store_close(s);
 	cr_assert_eq(ha_store_open(&s, directory, text), 0);
-	cr_expect_not(is_there("next-id.tmp"));
-	cr_expect_not(is_there("completed/0000000000000000004.tmp"));
+	cr_expect_not(is_there("job.tmp"));
+	cr_expect_not(is_there("checkpoints.tmp"));
 	cr_expect(is_there("job"));
-	cr_expect(is_there("completed/0000000000000000003"));
-	cr_expect(is_there("completed/notes"), "nobody else's files");
+	cr_expect(is_there("checkpoints"));
+	cr_expect(is_there("notes"), "nobody else's files");
 }
 
 Test(ha_store, is_refused_to_a_second_process_naming_the_first)

@@ -318,6 +318,23 @@ Test(job_master, refuses_to_pass_over_an_unreadable_checkpoint_unless_it_may_rew
 	WAIT_UNTIL(record()->confirmed_id > torn);
 }
 
+/* What a power cut may leave where directories get new names. */
+Test(job_master, refuses_a_checkpoint_that_stands_under_anothers_number)
+{
+	char path[256], moved[512];
+
+	run_and_cancel(3);
+	newest_metadata(path);
+	*strrchr(path, '/') = '\0';
+	snprintf(moved, sizeof(moved), "%s0", path);
+	cr_assert_eq(rename(path, moved), 0);
+	submit(counting, "latest");
+	WAIT_UNTIL(is_in(JOB_STATUS_FAILED));
+	cr_assert(job_master_is_restore_refused(job));
+	cr_assert_not_null(strstr(job_master_failure(job, 0)->text, "is checkpoint"));
+	cr_assert_eq(record()->deploy_count, 1);
+}
+
 Test(job_master, hands_every_old_state_to_tasks_of_a_vertex_with_another_parallelism)
 {
 	char *other = strdup(counting);
