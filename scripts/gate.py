@@ -31,7 +31,7 @@ BUILDS = {
                        "-fsanitize=fuzzer-no-link"]),
 }
 FUZZ_SECONDS = 10
-SEEDED = ("message", "metadata", "task_state")  # fuzzers that begin with real ones
+SEEDED = ("message", "metadata", "task_state", "ha_log")  # fuzzers that begin with real ones
 # What the control plane's programs must not be linked with.
 FOREIGN = {"weir": ("librte_", "libhwloc"), "weir-coordinator": ("librte_", "libhwloc")}
 PROGRAMS = ("weir", "weir-coordinator", "weir-taskmanager")

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_BYTES = 16 * 1024, HEAD_BYTES = 16, PATH_BYTES = 64 };
+enum { FILE_BYTES = 16 * 1024, HEAD_BYTES = 16, RECORD_BYTES_MAX = 2048, PATH_BYTES = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_file(const uint8_t *bytes, size_t count)
 {
-	char directory[] = "/tmp/weir-fuzz-XXXXXX", path[PATH_BYTES], text[HA_LOG_TEXT_BYTES];
+	char directory[] = "/dev/shm/weir-fuzz-XXXXXX", path[PATH_BYTES], text[HA_LOG_TEXT_BYTES];
 	Weir__CompletedRecord **records;
 	struct ha_log *l;
 	uint32_t n;
@@ -48,30 +48,30 @@ static void put(uint8_t *at, uint32_t value)
 	memcpy(at, &value, sizeof(value)); /* this runs where numbers are little endian */
 }
 
-/* The first byte of each says how long it is. */
+/* The first two bytes of each say how long it is. */
 static size_t put_records(uint8_t *file, const uint8_t *data, size_t size)
 {
 	size_t end = HEAD_BYTES;
 	uint32_t number = 0, sum = 0;
 
-	while (size > 1) {
-		size_t bytes = data[0] % 128u + 1u;
+	while (size > 2) {
+		size_t bytes = (data[0] | (size_t)data[1] << 8) % RECORD_BYTES_MAX + 1;
 
-		if (bytes > size - 1)
-			bytes = size - 1;
+		if (bytes > size - 2)
+			bytes = size - 2;
 		size_t room = (HEAD_BYTES + bytes + 1 + 15) / 16 * 16;
 		if (room > FILE_BYTES - end)
 			break;
-		sum = crc32c(sum, data + 1, bytes);
+		sum = crc32c(sum, data + 2, bytes);
 		put(file + end, (uint32_t)bytes);
 		put(file + end + 4, ++number);
 		put(file + end + 8, sum);
 		put(file + end + 12, crc32c(0, file + end, 12));
-		memcpy(file + end + HEAD_BYTES, data + 1, bytes);
+		memcpy(file + end + HEAD_BYTES, data + 2, bytes);
 		file[end + HEAD_BYTES + bytes] = 0xa5;
 		end += room;
-		data += 1 + bytes;
-		size -= 1 + bytes;
+		data += 2 + bytes;
+		size -= 2 + bytes;
 	}
 	return end;
 }

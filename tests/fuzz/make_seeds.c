@@ -1,14 +1,15 @@
 /*
- * make_seeds: what the fuzzers of messages, metadata and states begin with: one message of each
- * kind with everything in it, one `_metadata`, one state.
+ * make_seeds: what the fuzzers of messages, metadata, states and the coordinator's log begin with:
+ * one message of each kind with everything in it, one `_metadata`, one state, two records.
  *
- *   make_seeds message|metadata|task_state DIRECTORY
+ *   make_seeds message|metadata|task_state|ha_log DIRECTORY
  *
  * Messages are filled in by their descriptors, so that a new field or kind is in at once.  Each
  * seed must be accepted by its decoder; otherwise the exit status is 1.
  */
 
 #include "control/metadata/metadata.h"
+#include "control/proto/durable.pb-c.h"
 #include "control/proto/message.h"
 #include "dataplane/base/arena.h"
 #include "dataplane/base/check.h"
@@ -257,6 +258,16 @@ static void fill_field(
 	fill_value(f, field, at);
 }
 
+static void fill_all(struct filling *f)
+{
+	while (f->count > 0) {
+		ProtobufCMessage *m = f->open[--f->count];
+
+		for (unsigned int i = 0; i < m->descriptor->n_fields; i++)
+			fill_field(f, m, &m->descriptor->fields[i]);
+	}
+}
+
 /* One message of that kind with everything in it, and in what is in it. */
 static bool make_envelope(
 		const char *directory, struct filling *f, const ProtobufCFieldDescriptor *kind)
@@ -267,12 +278,7 @@ static bool make_envelope(
 	size_t size;
 
 	e->body_case = (Weir__Envelope__BodyCase)kind->id;
-	while (f->count > 0) {
-		ProtobufCMessage *m = f->open[--f->count];
-
-		for (unsigned int i = 0; i < m->descriptor->n_fields; i++)
-			fill_field(f, m, &m->descriptor->fields[i]);
-	}
+	fill_all(f);
 	CHECK(message_pack(e, &frame, &size) == 0);
 
 	bool is_good = message_unpack(frame, size, &again) == 0;
@@ -304,6 +310,32 @@ static bool make_messages(const char *directory)
 	return is_good;
 }
 
+/* ---- the coordinator's log ---- */
+
+/* How long a record is goes before it, as the fuzzer reads it. */
+static bool make_ha_log(const char *directory)
+{
+	uint8_t bytes[2048];
+	size_t end = 0;
+
+	for (int64_t id = 1; id <= 2; id++) {
+		struct filling f = {.count = 0};
+
+		arena_open(&f.arena, MEMORY_BYTES, MEMORY_BYTES);
+		ProtobufCMessage *record = make_message(&f, &weir__log_record__descriptor);
+		fill_all(&f);
+		((Weir__LogRecord *)record)->completed->id = id;
+		size_t size = protobuf_c_message_get_packed_size(record);
+		CHECK(end + 2 + size <= sizeof(bytes));
+		bytes[end] = (uint8_t)(size - 1);
+		bytes[end + 1] = (uint8_t)((size - 1) >> 8);
+		end += 2 + protobuf_c_message_pack(record, bytes + end + 2);
+		arena_close(&f.arena);
+	}
+	write_file(directory, "records", bytes, end);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "message") == 0)
@@ -312,6 +344,8 @@ int main(int argc, char **argv)
 		return make_metadata(argv[2]) ? 0 : 1;
 	if (argc == 3 && strcmp(argv[1], "task_state") == 0)
 		return make_state(argv[2]) ? 0 : 1;
-	fprintf(stderr, "usage: make_seeds message|metadata|task_state DIRECTORY\n");
+	if (argc == 3 && strcmp(argv[1], "ha_log") == 0)
+		return make_ha_log(argv[2]) ? 0 : 1;
+	fprintf(stderr, "usage: make_seeds message|metadata|task_state|ha_log DIRECTORY\n");
 	return 2;
 }
