@@ -67,8 +67,9 @@ static const struct config_key keys[] = {
 	{DURATION(CHECKPOINTING "aligned-checkpoint-timeout", "0 ms"), FOR(SERVERS),
 		OLD(CHECKPOINTING "alignment-timeout"),
 		HELP("unaligned: start aligned, switch after this time")},
-	{BOOLEAN(CHECKPOINTING "unaligned.forced", "false"), FOR(SERVERS), ONLY("false"),
-		HELP("allow unaligned with custom partitioners")},
+	{BOOLEAN(CHECKPOINTING "unaligned.forced", "false"), FOR(SERVERS),
+		HELP("allow unaligned with custom partitioners and loops: jobs have neither, so it "
+		     "changes nothing")},
 	{BOOLEAN(CHECKPOINTING "unaligned.interruptible-timers.enabled", "false"), FOR(SERVERS),
 		ONLY("false"), HELP("let a barrier interrupt a long run of timers")},
 	{INTEGER(CHECKPOINTING "unaligned.max-subtasks-per-channel-state-file", "5"),

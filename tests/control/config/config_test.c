@@ -155,11 +155,11 @@ Test(config, what_this_version_cannot_do_is_refused_only_when_asked_for)
 			  "execution.checkpointing.unaligned: false\n"
 			  "execution.checkpointing.file-merging.max-space-amplification: 2\n"
 			  "execution.checkpointing.write-buffer-size: 4096\n"
+			  "execution.checkpointing.unaligned.forced: true\n"
 			  "weir.nic.ports: []\n"),
 			0, "%s", error.text);
-	expect_refused("execution.checkpointing.unaligned.forced: true\n",
-			"host.yaml:1:43: execution.checkpointing.unaligned.forced: \"true\" is "
-			"not "
+	expect_refused("execution.checkpointing.incremental: true\n",
+			"host.yaml:1:38: execution.checkpointing.incremental: \"true\" is not "
 			"supported yet; expected \"false\"");
 	expect_refused("weir.nic.ports: [0000:01:00.0, net_tap0]\n",
 			"host.yaml:1:17: weir.nic.ports: \"0000:01:00.0;net_tap0\" is not "
