@@ -16,19 +16,15 @@
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
 #include "dataplane/base/prng.h"
-#include "dataplane/channel/net_capture.h"
-#include "dataplane/channel/net_faults.h"
 #include "dataplane/task/taskmanager.h"
+#include "dataplane/taskmanager_link.h"
 #include "dataplane/taskmanager_options.h"
 #include "nic/eal.h"
 #include "nic/host_memory.h"
 #include "nic/mempool.h"
-#include "nic/port.h"
-#include "nic/port_transport.h"
 #include "nic/probe.h"
 #include "nic/topology.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,9 +38,6 @@ enum {
 	MEBIBYTE = 1 << 20,
 };
 
-/* A peer may be a while about its tasks before it says its first word. */
-#define LINK_CONNECT_TIMEOUT_NS UINT64_C(60000000000)
-
 struct program {
 	struct taskmanager_options options;
 	struct config *config;
@@ -56,13 +49,7 @@ struct program {
 	uint32_t pool_count, buf_bytes;
 	size_t state_bytes;
 	struct mempool *pool;
-	struct port *port; /* to other TaskManagers; NULL: none */
-	struct port_transport *wire;
-	struct net_faults *faults;
-	struct net_capture *capture;
-	struct net_address link;
-	uint8_t gateway[6];
-	char link_text[NET_ADDRESS_TEXT_BYTES];
+	struct taskmanager_link *link; /* to other TaskManagers; NULL: none */
 	void *state;
 	struct taskmanager *taskmanager;
 	struct loop *loop;
@@ -152,32 +139,14 @@ static int plan_memory(struct program *p)
 	return 0;
 }
 
-static bool has_link(const struct program *p)
-{
-	return config_text(p->config, "weir.link.port")[0] != '\0';
-}
-
-static struct port_config link_port_config(const struct program *p)
-{
-	uint16_t descriptors = (uint16_t)config_int(p->config, "weir.link.descriptors");
-
-	return (struct port_config){
-			.name = config_text(p->config, "weir.link.port"),
-			.mtu = (uint32_t)config_int(p->config, "weir.link.mtu"),
-			.rx_descriptors = descriptors,
-			.tx_descriptors = descriptors,
-	};
-}
-
 static int start_eal(struct program *p)
 {
 	char line[EAL_LINE_BYTES];
 	struct config_list extra;
-	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count);
-	struct port_config port = link_port_config(p);
+	const char *port = config_text(p->config, "weir.link.port");
+	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
+			taskmanager_link_memory_bytes(p->config, p->choice.count);
 
-	if (has_link(p))
-		memory += port_memory_bytes(&port);
 	if (config_is_set(p->config, "weir.memory"))
 		memory = (size_t)config_size(p->config, "weir.memory");
 	config_list(p->config, "weir.eal.args", &extra);
@@ -189,8 +158,8 @@ static int start_eal(struct program *p)
 					.control_cpus = p->choice.control_cpus,
 					.use_hugepages = p->use_hugepages,
 					.memory_bytes = memory,
-					.ports = &port.name,
-					.port_count = has_link(p) ? 1 : 0,
+					.ports = &port,
+					.port_count = port[0] != '\0',
 					.extra = extra.items,
 					.extra_count = extra.count,
 			},
@@ -215,100 +184,14 @@ static void destroy_pool(struct program *p)
 	mempool_destroy(p->pool);
 }
 
-/* 169.254.x.y by the MAC: frames go by MAC and token, so two of one address do no harm. */
-static void choose_link_address(struct program *p)
+static int open_link(struct program *p)
 {
-	const char *text = config_text(p->config, "weir.link.address");
-
-	port_mac(p->port, p->link.mac);
-	p->link.udp_port = (uint16_t)config_int(p->config, "weir.link.udp-port");
-	p->link.frame_bytes_max = (uint16_t)port_frame_bytes_max(p->port);
-	p->link.window_frames = port_rx_descriptors(p->port);
-	p->link.is_ipv6 = strchr(text, ':') != NULL;
-	if (strcmp(text, "auto") == 0)
-		memcpy(p->link.ip,
-				(const uint8_t[]){169, 254, (uint8_t)(p->link.mac[4] % 254 + 1),
-						p->link.mac[5]},
-				4);
-	else
-		CHECK(inet_pton(p->link.is_ipv6 ? AF_INET6 : AF_INET, text, p->link.ip) == 1);
-	net_address_print(&p->link, p->link_text);
-}
-
-static int spoil_wire(struct program *p)
-{
-	const char *text = config_text(p->config, "weir.link.faults");
-	struct net_faults_config faults;
-	char why[NET_FAULTS_TEXT_BYTES];
-
-	if (text[0] == '\0')
-		return 0;
-	if (net_faults_parse(text, &faults, why) != 0) {
-		snprintf(p->error, sizeof(p->error), "weir.link.faults: %s", why);
-		return -EINVAL;
-	}
-	log_warn("taskmanager", "the link is made bad on purpose: %s", text);
-	return net_faults_create(
-			&p->faults, port_transport_port(p->wire), &faults, clock_real());
-}
-
-static struct transport *link_transport(const struct program *p)
-{
-	if (p->wire == NULL)
-		return NULL;
-	if (p->capture != NULL)
-		return net_capture_transport(p->capture);
-	return p->faults != NULL ? net_faults_transport(p->faults)
-				 : port_transport_port(p->wire);
-}
-
-/* What the link says and hears, before any fault on the way out. */
-static int capture_wire(struct program *p)
-{
-	const char *prefix = config_text(p->config, "weir.link.capture");
-	char path[1100];
-
-	if (prefix[0] == '\0')
-		return 0;
-	snprintf(path, sizeof(path), "%.1000s.%d", prefix, (int)getpid());
-	int rc = net_capture_create(&p->capture, link_transport(p), path, clock_real());
-	if (rc != 0)
-		snprintf(p->error, sizeof(p->error), "weir.link.capture: %.1000s: %s", path,
-				strerror(-rc));
-	return rc;
+	return taskmanager_link_open(&p->link, p->config, p->choice.count, p->error);
 }
 
 static void close_link(struct program *p)
 {
-	net_capture_destroy(p->capture);
-	net_faults_destroy(p->faults);
-	port_transport_destroy(p->wire);
-	port_destroy(p->port);
-}
-
-static int open_link(struct program *p)
-{
-	struct port_config port = link_port_config(p);
-	char text[PORT_TEXT_BYTES];
-
-	if (!has_link(p))
-		return 0;
-	int rc = port_create(&p->port, &port, p->error);
-	if (rc == 0)
-		rc = port_transport_create(&p->wire, p->port);
-	if (rc == 0)
-		rc = spoil_wire(p);
-	if (rc == 0)
-		rc = capture_wire(p);
-	if (rc != 0) {
-		close_link(p);
-		return rc;
-	}
-	choose_link_address(p);
-	(void)net_mac_parse(config_text(p->config, "weir.link.gateway"), p->gateway);
-	port_print(p->port, text);
-	log_info("taskmanager", "link: %s at %s", text, p->link_text);
-	return 0;
+	taskmanager_link_close(p->link);
 }
 
 static int map_state(struct program *p)
@@ -324,32 +207,20 @@ static void unmap_state(struct program *p)
 static int make_taskmanager(struct program *p)
 {
 	char storage[16];
+	struct taskmanager_config config = {
+		.worker_count = p->choice.count,
+		.worker_lcores = p->lcores,
+		.must_spin = config_is_choice(p->config, "weir.idle", "spin"),
+		.pool = mempool_bufs(p->pool),
+		.pool_count = p->pool_count,
+		.state_memory = p->state,
+		.state_bytes = p->state_bytes,
+		.storage = config_choice(p->config, "weir.storage", storage, sizeof(storage)),
+		.clock = clock_real(),
+	};
 
-	return taskmanager_create(&p->taskmanager,
-			&(struct taskmanager_config){
-					.worker_count = p->choice.count,
-					.worker_lcores = p->lcores,
-					.must_spin = config_is_choice(
-							p->config, "weir.idle", "spin"),
-					.pool = mempool_bufs(p->pool),
-					.pool_count = p->pool_count,
-					.state_memory = p->state,
-					.state_bytes = p->state_bytes,
-					.storage = config_choice(p->config, "weir.storage",
-							storage, sizeof(storage)),
-					.clock = clock_real(),
-					.transport = link_transport(p),
-					.link_address = p->link,
-					.link_gateway = config_text(p->config,
-								"weir.link.gateway")[0] ==
-									'\0'
-							? NULL
-							: p->gateway,
-					.link_connect_timeout_ns = LINK_CONNECT_TIMEOUT_NS,
-					.link_peer_timeout_ns = (uint64_t)config_duration_ns(
-							p->config, "weir.link.timeout"),
-			},
-			p->error);
+	taskmanager_link_fill(p->link, &config);
+	return taskmanager_create(&p->taskmanager, &config, p->error);
 }
 
 static void destroy_taskmanager(struct program *p)
@@ -423,7 +294,7 @@ static int make_executor(struct program *p)
 					.state_bytes = p->state_bytes,
 					.pages = p->use_hugepages ? "2 MiB hugepages"
 								  : "no hugepages",
-					.link_address = p->link_text,
+					.link_address = taskmanager_link_text(p->link),
 					.refused = on_refused,
 					.context = p,
 			});

@@ -5,6 +5,8 @@
 #include <rte_ethdev.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
+#include <rte_ring.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,13 @@ enum {
 	MEMORY_SLACK = 2048,              /* frames */
 	MEMORY_DEVICE_BYTES = 8 << 20,    /* what it takes beside its frames */
 	MBUF_BYTES = 512,
+	HANDED_COUNT = 1024,              /* frames under way to another queue */
 };
+
+/* Whether a worker is in a burst: each writes its own line. */
+struct port_user {
+	_Atomic bool is_in;
+} __rte_cache_aligned;
 
 struct port {
 	uint16_t id;
@@ -31,18 +39,26 @@ struct port {
 	const struct port_driver *traits;
 	uint32_t mtu;
 	uint16_t rx_descriptors, tx_descriptors;
-	bool can_udp_checksum, has_segments, can_reclaim, is_started, is_closed;
+	bool can_udp_checksum, has_segments, can_reclaim, is_closed;
+	_Atomic bool is_started;
+	uint16_t udp_port;
+	uint32_t queue_count;
+	bool has_rss;
+	enum port_steering steering;
 	struct rte_mempool *rx_pool;
+	struct rte_ring *handed[PORT_QUEUES_MAX];
+	struct port_user users[PORT_QUEUES_MAX];
 };
 
 /* Frames to receive, heads to send, and those that are sent in place. */
 size_t port_memory_bytes(const struct port_config *config)
 {
+	uint32_t queues = config->queue_count > 0 ? config->queue_count : config->worker_count;
 	size_t frames = (size_t)config->rx_descriptors + config->tx_descriptors + MEMORY_SLACK;
 	size_t frame = config->mtu > RTE_ETHER_MTU ? FRAME_BYTES_LIMIT : RTE_MBUF_DEFAULT_BUF_SIZE;
 
-	frames += port_driver_find(config->name)->rx_bufs;
-	return frames * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;
+	frames += port_driver_find(config->name)->rx_bufs + (queues > 1 ? HANDED_COUNT : 0);
+	return queues * frames * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;
 }
 
 static void list_ports(char text[PORT_TEXT_BYTES])
@@ -70,7 +86,7 @@ static int find(struct port *p, const struct port_config *config, char error[POR
 		return 0;
 	list_ports(known);
 	snprintf(error, PORT_ERROR_BYTES,
-			"no port is named %s (there are: %s); a virtual one is made by "
+			"no port is named %s (there are: %.256s); a virtual one is made by "
 			"weir.eal.args, such as --vdev=net_memif0,role=server,"
 			"socket=/run/weir.sock; weir doctor lists the NICs of this host",
 			config->name, known);
@@ -99,10 +115,56 @@ static int make_pool(struct port *p, const struct rte_eth_dev_info *info)
 	if (room < RTE_MBUF_DEFAULT_BUF_SIZE)
 		room = RTE_MBUF_DEFAULT_BUF_SIZE;
 	snprintf(name, sizeof(name), "weir_rx_%u", p->id);
-	p->rx_pool = rte_pktmbuf_pool_create(name,
-			p->rx_descriptors + p->traits->rx_bufs + RX_SLACK, POOL_CACHE, 0,
+	uint32_t count = p->rx_descriptors + p->traits->rx_bufs + RX_SLACK;
+
+	if (p->queue_count > 1 && !p->traits->pairs)
+		count += HANDED_COUNT;
+	p->rx_pool = rte_pktmbuf_pool_create(name, p->queue_count * count, POOL_CACHE, 0,
 			(uint16_t)room, SOCKET_ID_ANY);
 	return p->rx_pool != NULL ? 0 : -ENOMEM;
+}
+
+static int make_rings(struct port *p)
+{
+	for (uint32_t q = 0; p->queue_count > 1 && q < p->queue_count; q++) {
+		char name[RTE_RING_NAMESIZE];
+
+		snprintf(name, sizeof(name), "weir_handed_%u_%u", p->id, q);
+		p->handed[q] = rte_ring_create(name, HANDED_COUNT, SOCKET_ID_ANY, RING_F_SC_DEQ);
+		if (p->handed[q] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int count_queues(struct port *p, const struct port_config *config,
+		const struct rte_eth_dev_info *info, char error[PORT_ERROR_BYTES])
+{
+	p->udp_port = config->udp_port;
+	p->queue_count = port_steer_count(
+			config->queue_count, config->worker_count, p->traits, info);
+	if (p->queue_count > 0)
+		return 0;
+	snprintf(error, PORT_ERROR_BYTES,
+			"port %s: %u queue pairs are not to be had: the device has %u, and there "
+			"are %u workers to serve them; lower weir.link.queues",
+			p->name, config->queue_count,
+			RTE_MIN(info->max_rx_queues, info->max_tx_queues), config->worker_count);
+	return -EINVAL;
+}
+
+static int set_up_queues(struct port *p)
+{
+	int rc = 0;
+
+	for (uint32_t q = 0; rc == 0 && q < p->queue_count; q++) {
+		rc = rte_eth_rx_queue_setup(p->id, (uint16_t)q, p->rx_descriptors, SOCKET_ID_ANY,
+				NULL, p->rx_pool);
+		if (rc == 0)
+			rc = rte_eth_tx_queue_setup(p->id, (uint16_t)q, p->tx_descriptors,
+					SOCKET_ID_ANY, NULL);
+	}
+	return rc;
 }
 
 static int configure(struct port *p, const struct port_config *config,
@@ -118,8 +180,11 @@ static int configure(struct port *p, const struct port_config *config,
 			info.driver_name != NULL ? info.driver_name : "?");
 	p->traits = port_driver_find(p->driver);
 	rc = port_mtu_choose(&p->mtu, config, p->id, &info, error);
+	if (rc == 0)
+		rc = count_queues(p, config, &info, error);
 	if (rc != 0)
 		return rc;
+	p->has_rss = port_steer_configure(&conf, p->queue_count, p->traits, &info);
 	p->has_segments = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 ||
 			p->traits->copies;
 	p->can_udp_checksum = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
@@ -130,32 +195,54 @@ static int configure(struct port *p, const struct port_config *config,
 		conf.rxmode.mtu = p->mtu;
 	p->rx_descriptors = bounded(config->rx_descriptors, &info.rx_desc_lim);
 	p->tx_descriptors = bounded(config->tx_descriptors, &info.tx_desc_lim);
-	rc = rte_eth_dev_configure(p->id, 1, 1, &conf);
+	rc = rte_eth_dev_configure(
+			p->id, (uint16_t)p->queue_count, (uint16_t)p->queue_count, &conf);
 	if (rc == 0)
 		rc = rte_eth_dev_adjust_nb_rx_tx_desc(
 				p->id, &p->rx_descriptors, &p->tx_descriptors);
 	if (rc == 0)
 		rc = make_pool(p, &info);
 	if (rc == 0)
-		rc = rte_eth_rx_queue_setup(p->id, 0, p->rx_descriptors, SOCKET_ID_ANY, NULL,
-				p->rx_pool);
-	if (rc == 0)
-		rc = rte_eth_tx_queue_setup(p->id, 0, p->tx_descriptors, SOCKET_ID_ANY, NULL);
-	return rc;
+		rc = make_rings(p);
+	return rc == 0 ? set_up_queues(p) : rc;
 }
 
-bool port_is_running(const struct port *p)
+/* Who enters says so before it looks, and who restarts shuts the door before it looks who is in:
+ * one of them sees the other.  A port that is never restarted has no need of it. */
+bool port_enter(struct port *p, uint32_t queue)
 {
-	return p->is_started;
+	if (!p->traits->dials)
+		return true;
+	atomic_store(&p->users[queue].is_in, true);
+	if (atomic_load(&p->is_started))
+		return true;
+	port_leave(p, queue);
+	return false;
+}
+
+void port_leave(struct port *p, uint32_t queue)
+{
+	atomic_store_explicit(&p->users[queue].is_in, false, memory_order_release);
+}
+
+static bool is_somebody_in(const struct port *p)
+{
+	for (uint32_t q = 0; q < p->queue_count; q++) {
+		if (atomic_load(&p->users[q].is_in))
+			return true;
+	}
+	return false;
 }
 
 void port_try_start(struct port *p)
 {
 	if (!p->traits->dials)
 		return;
-	if (p->is_started)
-		(void)rte_eth_dev_stop(p->id);
-	p->is_started = rte_eth_dev_start(p->id) == 0;
+	atomic_store(&p->is_started, false);
+	if (is_somebody_in(p))
+		return; /* the next time it is out */
+	(void)rte_eth_dev_stop(p->id);
+	atomic_store(&p->is_started, rte_eth_dev_start(p->id) == 0);
 }
 
 /* It would say so at each attempt. */
@@ -175,8 +262,11 @@ static int start(struct port *p, const struct port_config *config)
 		return rc;
 	hush(p);
 	rc = rte_eth_dev_start(p->id);
+	p->steering = p->queue_count == 1 ? PORT_STEERING_ONE : PORT_STEERING_PAIRED;
 	if (rc != 0)
 		return p->traits->dials ? 0 : rc;
+	p->steering = port_steer_start(
+			p->id, p->queue_count, p->udp_port, p->traits, p->has_rss);
 	p->is_started = true;
 	/* Kernel devices would otherwise drop what is not for their own MAC. */
 	(void)rte_eth_promiscuous_enable(p->id);
@@ -229,6 +319,8 @@ void port_destroy(struct port *p)
 	if (p == NULL)
 		return;
 	port_stop(p);
+	for (uint32_t q = 0; q < p->queue_count; q++)
+		rte_ring_free(p->handed[q]);
 	rte_mempool_free(p->rx_pool);
 	free(p);
 }
@@ -261,6 +353,26 @@ uint16_t port_tx_descriptors(const struct port *p)
 	return p->tx_descriptors;
 }
 
+uint32_t port_queue_count(const struct port *p)
+{
+	return p->queue_count;
+}
+
+enum port_steering port_steering(const struct port *p)
+{
+	return p->steering;
+}
+
+struct rte_ring *port_handed(const struct port *p, uint32_t queue)
+{
+	return p->handed[queue];
+}
+
+uint16_t port_udp_port(const struct port *p)
+{
+	return p->udp_port;
+}
+
 void port_mac(const struct port *p, uint8_t mac[6])
 {
 	struct rte_ether_addr address = {{0}};
@@ -284,10 +396,11 @@ bool port_can_refer(const struct port *p)
 void port_print(const struct port *p, char text[PORT_TEXT_BYTES])
 {
 	snprintf(text, PORT_TEXT_BYTES,
-			"%s (%s): frames to %u bytes, one queue pair of %u and %u descriptors, "
-			"bodies are %s, UDP checksum by %s",
-			p->name, p->driver, port_frame_bytes_max(p), p->rx_descriptors,
-			p->tx_descriptors,
+			"%s (%s): frames to %u bytes, %u queue pair%s of %u and %u descriptors, "
+			"frames come to theirs %s, bodies are %s, UDP checksum by %s",
+			p->name, p->driver, port_frame_bytes_max(p), p->queue_count,
+			p->queue_count == 1 ? "" : "s", p->rx_descriptors, p->tx_descriptors,
+			port_steering_name(p->steering),
 			port_can_refer(p) ? "sent from where they lie" : "copied",
 			p->can_udp_checksum ? "the port" : "software");
 }

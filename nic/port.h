@@ -2,17 +2,20 @@
 
 /*
  * port: one DPDK Ethernet device as weir uses it: found by name, asked what it can, set up with one
- * queue pair, started.
+ * queue pair for each worker where that is of use, started.
  *
  * Place    nic; used by taskmanager_main.c; port_transport works on its queue pair.
- * Thread   create and destroy on the control thread, after eal_start; try_start on the queue's.
+ * Thread   create and destroy on the control thread, after eal_start; enter, leave, try_start on
+ *          the worker of a queue.
  * Memory   receive buffers for the descriptors and what is under way, each of one largest frame.
  * Errors   0 or -errno with one line that names the port and what to do.
- * Life     create, { bursts on its queue }*, stop, destroy.
+ * Life     create, { enter, bursts on that queue, leave }*, stop, destroy.
  *
  * Offloads are what the device says it has, never assumed: several segments on the way out (a body
  * is sent from where it lies), the UDP checksum.
  */
+
+#include "nic/port_steer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,13 +23,17 @@
 
 struct port;
 struct rte_mempool;
+struct rte_ring;
 
-enum { PORT_ERROR_BYTES = 512, PORT_TEXT_BYTES = 256 };
+enum { PORT_ERROR_BYTES = 512, PORT_TEXT_BYTES = 384, PORT_QUEUES_MAX = 64 };
 
 struct port_config {
 	const char *name;          /* "net_memif0", "0000:01:00.0" */
 	uint32_t mtu;              /* 0: the device's own */
 	uint16_t rx_descriptors, tx_descriptors; /* wanted; the device may round or bound them */
+	uint32_t queue_count;      /* 0: as many as workers, as far as that is of use */
+	uint32_t worker_count;     /* 1..PORT_QUEUES_MAX */
+	uint16_t udp_port;         /* of queue 0; the next is that of queue 1, and so on */
 };
 
 /* What it will take of the EAL, which must be told before. */
@@ -44,6 +51,11 @@ bool port_can_udp_checksum(const struct port *p);
 /* Whether a frame may be in several pieces, and those come back from the device in time. */
 bool port_can_refer(const struct port *p);
 uint16_t port_tx_descriptors(const struct port *p);
+uint32_t port_queue_count(const struct port *p);
+enum port_steering port_steering(const struct port *p);
+/* Frames that came in elsewhere and are for that queue; NULL when there is but one. */
+struct rte_ring *port_handed(const struct port *p, uint32_t queue);
+uint16_t port_udp_port(const struct port *p);
 
 /* "net_memif0 (net_memif): frames to 1514 bytes, bodies sent in place, ..." */
 void port_print(const struct port *p, char text[PORT_TEXT_BYTES]);
@@ -57,10 +69,11 @@ void port_counters(const struct port *p, struct port_counters *out);
 
 /* Whether the other side is there: a cable, a process. */
 bool port_is_up(const struct port *p);
-/* Bursts may be asked of it. */
-bool port_is_running(const struct port *p);
-/* A memif client whose server was not there, or has gone: looks again.  On the thread of the
- * bursts. */
+/* True: bursts may be asked of that queue until it is left. */
+bool port_enter(struct port *p, uint32_t queue);
+void port_leave(struct port *p, uint32_t queue);
+/* A memif client whose server was not there, or has gone: looks again, once nobody is in.  On the
+ * worker of queue 0. */
 void port_try_start(struct port *p);
 
 /* The device lets go of all it was given to send. */

@@ -6,12 +6,17 @@
 /* net_af_xdp fills its ring of 2048 whatever is asked for, holds as many that are sent, and as many
  * again while it receives. */
 static const struct port_driver drivers[] = {
-		{.name = "net_memif", .copies = true, .dials = true},
-		{.name = "net_af_packet", .copies = true, .has_frame_size = true},
+		{.name = "net_memif", .copies = true, .pairs = true, .dials = true},
+		{.name = "net_af_packet",
+				.copies = true,
+				.spreads = true,
+				.has_frame_size = true},
 		{.name = "net_af_xdp", .rx_bufs = 3 * 2048},
-		{.name = "net_vhost", .copies = true},
+		{.name = "net_vhost", .copies = true, .pairs = true},
 		{.name = "net_pcap", .copies = true},
-		{.name = "net_tap", .copies = true},
+		{.name = "net_ring", .pairs = true},
+		{.name = "net_tap", .copies = true, .spreads = true},
+		{.name = "net_virtio_user", .pairs = true},
 };
 
 static const struct port_driver card = {.name = "card"};

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_ring.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,9 @@
 #include "nic/port.h"
 
 enum {
+	/* Of the UDP destination port behind Ethernet, in headers without options. */
+	IPV4_PORT_OFFSET = 14 + 20 + 2,
+	IPV6_PORT_OFFSET = 14 + 40 + 2,
 	BURST_MAX = 64,
 	POOL_CACHE = 32,
 	START_INTERVAL_NS = 20000000, /* between attempts to find the other side */
@@ -27,8 +31,11 @@ static_assert(sizeof(struct reference) <= LINE_BYTES, "one line");
 struct port_transport {
 	struct transport transport;
 	struct port *port;
-	uint16_t port_id;
+	uint16_t port_id, queue;
+	uint32_t queue_count;
+	uint16_t udp_port; /* of queue 0 */
 	bool can_refer;
+	struct port_transport_counters counters;
 	struct rte_mempool *heads, *references;
 	uint64_t tried_ns; /* to start the port */
 	uint32_t pending_head, pending_tail; /* made, not yet taken by the device */
@@ -111,9 +118,11 @@ static bool flush(struct port_transport *t)
 {
 	uint32_t count = t->pending_tail - t->pending_head;
 
-	if (count > 0 && port_is_running(t->port))
-		t->pending_head += rte_eth_tx_burst(t->port_id, 0, t->pending + t->pending_head,
-				(uint16_t)count);
+	if (count > 0 && port_enter(t->port, t->queue)) {
+		t->pending_head += rte_eth_tx_burst(t->port_id, t->queue,
+				t->pending + t->pending_head, (uint16_t)count);
+		port_leave(t->port, t->queue);
+	}
 	return t->pending_head == t->pending_tail;
 }
 
@@ -145,17 +154,67 @@ static void transport_reclaim(struct transport *transport, uint64_t now_ns)
 {
 	struct port_transport *t = of(transport);
 
-	if (!port_is_up(t->port) && now_ns - t->tried_ns > START_INTERVAL_NS) {
+	if (t->queue == 0 && now_ns - t->tried_ns > START_INTERVAL_NS && !port_is_up(t->port)) {
 		t->tried_ns = now_ns;
 		port_try_start(t->port);
 	}
-	if (!port_is_running(t->port))
-		return;
 	(void)flush(t);
-	(void)rte_eth_tx_done_cleanup(t->port_id, 0, 0);
+	if (!port_enter(t->port, t->queue))
+		return;
+	(void)rte_eth_tx_done_cleanup(t->port_id, t->queue, 0);
+	port_leave(t->port, t->queue);
 }
 
 /* ---- in ---- */
+
+/* The queue that a frame is for; this one for whatever is none of ours. */
+static uint32_t queue_of(const struct port_transport *t, const struct rte_mbuf *m)
+{
+	const uint8_t *bytes = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t at = bytes[12] == 0x86 ? IPV6_PORT_OFFSET : IPV4_PORT_OFFSET;
+
+	if (m->data_len < IPV4_PORT_OFFSET || m->data_len < at + 2)
+		return t->queue;
+
+	uint32_t queue = ((uint32_t)bytes[at] << 8 | bytes[at + 1]) - t->udp_port;
+	return queue < t->queue_count ? queue : t->queue;
+}
+
+/* Keeps what is for this queue, in order; the rest goes where it belongs. */
+static uint32_t hand_over(struct port_transport *t, struct rte_mbuf **mbufs, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t queue = queue_of(t, mbufs[i]);
+
+		if (queue == t->queue) {
+			mbufs[kept++] = mbufs[i];
+		} else if (rte_ring_enqueue(port_handed(t->port, queue), mbufs[i]) == 0) {
+			t->counters.handed++;
+		} else {
+			t->counters.dropped++;
+			rte_pktmbuf_free(mbufs[i]);
+		}
+	}
+	return kept;
+}
+
+static uint32_t receive_mbufs(struct port_transport *t, struct rte_mbuf **mbufs, uint32_t count)
+{
+	struct rte_ring *handed = port_handed(t->port, t->queue);
+	uint32_t got = 0;
+
+	if (handed != NULL)
+		got = rte_ring_sc_dequeue_burst(handed, (void **)mbufs, count, NULL);
+	if (got == count || !port_enter(t->port, t->queue))
+		return got;
+
+	uint32_t more = rte_eth_rx_burst(
+			t->port_id, t->queue, mbufs + got, (uint16_t)(count - got));
+	port_leave(t->port, t->queue);
+	return got + (handed != NULL ? hand_over(t, mbufs + got, more) : more);
+}
 
 static uint32_t transport_receive(struct transport *transport, struct frame_in *frames,
 		uint32_t count)
@@ -166,9 +225,7 @@ static uint32_t transport_receive(struct transport *transport, struct frame_in *
 
 	if (count > BURST_MAX)
 		count = BURST_MAX;
-	if (!port_is_running(t->port))
-		return 0;
-	got = rte_eth_rx_burst(t->port_id, 0, mbufs, (uint16_t)count);
+	got = receive_mbufs(t, mbufs, count);
 	for (uint32_t i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
 		uint32_t size = m->pkt_len < FRAME_BYTES_MAX ? m->pkt_len : FRAME_BYTES_MAX;
@@ -200,21 +257,21 @@ static int make_pools(struct port_transport *t)
 	uint32_t head_room = RTE_PKTMBUF_HEADROOM +
 			RTE_MAX((uint32_t)FRAME_HEAD_BYTES_MAX, t->transport.frame_bytes_max);
 
-	snprintf(name, sizeof(name), "weir_heads_%u", t->port_id);
+	snprintf(name, sizeof(name), "weir_heads_%u_%u", t->port_id, t->queue);
 	t->heads = rte_pktmbuf_pool_create(
 			name, count, POOL_CACHE, 0, (uint16_t)head_room, SOCKET_ID_ANY);
 	if (t->heads == NULL)
 		return -ENOMEM;
 	if (!t->can_refer)
 		return 0;
-	snprintf(name, sizeof(name), "weir_bodies_%u", t->port_id);
+	snprintf(name, sizeof(name), "weir_bodies_%u_%u", t->port_id, t->queue);
 	t->references = rte_pktmbuf_pool_create(name, count, POOL_CACHE,
 			RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0,
 			SOCKET_ID_ANY);
 	return t->references != NULL ? 0 : -ENOMEM;
 }
 
-int port_transport_create(struct port_transport **out, struct port *port)
+int port_transport_create(struct port_transport **out, struct port *port, uint32_t queue)
 {
 	struct port_transport *t = lines_alloc(sizeof(*t));
 
@@ -230,6 +287,9 @@ int port_transport_create(struct port_transport **out, struct port *port)
 	};
 	t->port = port;
 	t->port_id = port_id(port);
+	t->queue = (uint16_t)queue;
+	t->queue_count = port_queue_count(port);
+	t->udp_port = port_udp_port(port);
 	t->can_refer = port_can_refer(port);
 	if (make_pools(t) != 0) {
 		port_transport_destroy(t);
@@ -237,6 +297,11 @@ int port_transport_create(struct port_transport **out, struct port *port)
 	}
 	*out = t;
 	return 0;
+}
+
+const struct port_transport_counters *port_transport_counters(const struct port_transport *t)
+{
+	return &t->counters;
 }
 
 struct transport *port_transport_port(struct port_transport *t)

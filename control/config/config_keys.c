@@ -267,6 +267,8 @@ static const struct config_key keys[] = {
 		HELP("largest IP packet on it, the same at all ends; 0: the port's own")},
 	{INTEGER("weir.link.descriptors", "1024"), BOUNDS(64, 32768), FOR(TASKMANAGER),
 		HELP("frames its queues hold, as far as the port can")},
+	{INTEGER("weir.link.queues", "0"), BOUNDS(0, 64), FOR(TASKMANAGER),
+		HELP("its queue pairs, each served by a worker; 0: one for each, if the port can")},
 	{DURATION("weir.link.timeout", "3 s"), BOUNDS(100 * MS, INT64_MAX), FOR(TASKMANAGER),
 		HELP("a peer not heard of on the wire for so long is lost")},
 	{TEXT("weir.link.capture", ""), FOR(TASKMANAGER),

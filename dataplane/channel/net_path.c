@@ -39,23 +39,25 @@ bool net_mac_parse(const char *text, uint8_t mac[6])
 int net_address_parse(const char *text, struct net_address *a)
 {
 	char mac[32], ip[64];
-	uint32_t port, frame_bytes, window;
+	uint32_t port, frame_bytes, window, queues;
 	int end = 0;
 
 	*a = (struct net_address){0};
-	if (sscanf(text, "%31s %63s %" SCNu32 " %" SCNu32 " %" SCNu32 "%n", mac, ip, &port,
-			    &frame_bytes, &window, &end) != 5 ||
+	if (sscanf(text, "%31s %63s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n", mac, ip,
+			    &port, &frame_bytes, &window, &queues, &end) != 6 ||
 			text[end] != '\0' || !net_mac_parse(mac, a->mac))
 		return -EINVAL;
 	a->is_ipv6 = strchr(ip, ':') != NULL;
 	if (inet_pton(a->is_ipv6 ? AF_INET6 : AF_INET, ip, a->ip) != 1)
 		return -EINVAL;
 	if (port == 0 || port > UINT16_MAX || frame_bytes < FRAME_BYTES_MIN ||
-			frame_bytes > FRAME_BYTES_MAX || window == 0 || window > UINT16_MAX)
+			frame_bytes > FRAME_BYTES_MAX || window == 0 || window > UINT16_MAX ||
+			queues == 0 || queues > UINT16_MAX - port + 1)
 		return -EINVAL;
 	a->udp_port = (uint16_t)port;
 	a->frame_bytes_max = (uint16_t)frame_bytes;
 	a->window_frames = (uint16_t)window;
+	a->queue_count = (uint16_t)queues;
 	return 0;
 }
 
@@ -65,9 +67,19 @@ void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_B
 	const uint8_t *m = a->mac;
 
 	CHECK(inet_ntop(a->is_ipv6 ? AF_INET6 : AF_INET, a->ip, ip, sizeof(ip)) != NULL);
-	snprintf(text, NET_ADDRESS_TEXT_BYTES, "%02x:%02x:%02x:%02x:%02x:%02x %s %u %u %u", m[0],
+	snprintf(text, NET_ADDRESS_TEXT_BYTES, "%02x:%02x:%02x:%02x:%02x:%02x %s %u %u %u %u", m[0],
 			m[1], m[2], m[3], m[4], m[5], ip, a->udp_port, a->frame_bytes_max,
-			a->window_frames);
+			a->window_frames, a->queue_count);
+}
+
+struct net_address net_address_of_queue(const struct net_address *a, uint32_t queue)
+{
+	struct net_address one = *a;
+
+	CHECK(queue < a->queue_count);
+	one.udp_port = (uint16_t)(a->udp_port + queue);
+	one.queue_count = 1;
+	return one;
 }
 
 /* ---- bytes ---- */

@@ -32,6 +32,7 @@ struct net_address {
 	uint16_t udp_port;
 	uint16_t frame_bytes_max; /* the largest it sends and takes, with the Ethernet header */
 	uint16_t window_frames;   /* that its queue takes before it looks */
+	uint16_t queue_count;     /* queue pairs, each with its own of as many UDP ports */
 	bool is_ipv6;
 };
 
@@ -44,9 +45,12 @@ struct net_path {
 	bool is_ipv6, is_udp_offloaded;
 };
 
-/* "02:00:00:00:00:01 10.0.0.1 6125 1514 1024", as print writes it.  -EINVAL. */
+/* "02:00:00:00:00:01 10.0.0.1 6125 1514 1024 2", as print writes it.  -EINVAL. */
 int net_address_parse(const char *text, struct net_address *a);
 void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_BYTES]);
+
+/* That of one queue. */
+struct net_address net_address_of_queue(const struct net_address *a, uint32_t queue);
 
 /* "02:00:00:00:00:01". */
 bool net_mac_parse(const char *text, uint8_t mac[6]);

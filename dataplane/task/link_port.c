@@ -37,7 +37,7 @@ struct link_port {
 	/* the worker's */
 	uint32_t link_count;
 	struct remote_link *links[NET_ENDPOINT_LINKS_MAX];
-	_Atomic uint32_t open_count; /* started and not yet gone */
+	_Atomic uint32_t own_count; /* started and not yet gone */
 };
 
 /* ---- life ---- */
@@ -67,7 +67,7 @@ void link_port_destroy(struct link_port *p)
 {
 	if (p == NULL)
 		return;
-	CHECK(p->link_count == 0 && atomic_load(&p->open_count) == 0);
+	CHECK(p->link_count == 0 && atomic_load(&p->own_count) == 0);
 	net_endpoint_destroy(p->endpoint);
 	if (p->opened != NULL)
 		pointer_queue_destroy(p->opened);
@@ -120,7 +120,7 @@ int link_port_create_link(struct link_port *p, struct remote_link **out,
 		return -ENOMEM;
 	l->port = p;
 	net_address_print(&config->peer, l->peer);
-	int rc = atomic_load(&p->open_count) == NET_ENDPOINT_LINKS_MAX
+	int rc = atomic_load(&p->own_count) == NET_ENDPOINT_LINKS_MAX
 			? -ENOSPC
 			: create_link(p, l, config);
 	if (rc != 0) {
@@ -134,7 +134,8 @@ int link_port_create_link(struct link_port *p, struct remote_link **out,
 void remote_link_start(struct remote_link *l)
 {
 	l->is_started = true;
-	atomic_fetch_add(&l->port->open_count, 1);
+	atomic_fetch_add(&l->port->own_count, 1);
+	atomic_fetch_add(l->port->config.open_count, 1);
 	CHECK(pointer_queue_push(l->port->opened, l));
 }
 
@@ -170,7 +171,7 @@ struct link_port_numbers link_port_numbers(const struct link_port *p)
 {
 	return (struct link_port_numbers){
 			.endpoint = *net_endpoint_counters(p->endpoint),
-			.link_count = atomic_load(&p->open_count),
+			.link_count = atomic_load(&p->own_count),
 	};
 }
 
@@ -215,6 +216,12 @@ static bool look_after(struct link_port *p, struct remote_link *l, uint64_t now_
 	return wish != CLOSE_NOT;
 }
 
+/* Frames of others come in here, or it is the one that looks for the other side. */
+static bool does_serve(const struct link_port *p)
+{
+	return p->config.index == 0 || p->config.serves_others;
+}
+
 uint32_t link_port_turn(struct link_port *p, uint64_t now_ns)
 {
 	take_up(p);
@@ -225,13 +232,18 @@ uint32_t link_port_turn(struct link_port *p, uint64_t now_ns)
 			continue;
 		net_endpoint_detach(p->endpoint, l->link);
 		p->links[i--] = p->links[--p->link_count];
-		atomic_fetch_sub(&p->open_count, 1);
+		atomic_fetch_sub(&p->own_count, 1);
+		atomic_fetch_sub(p->config.open_count, 1);
 		atomic_store_explicit(&l->is_gone, true, memory_order_release);
 	}
-	return net_endpoint_turn(p->endpoint, now_ns);
+	/* The queue of a device whose other side has fewer is not to be touched. */
+	return p->link_count > 0 || does_serve(p) ? net_endpoint_turn(p->endpoint, now_ns) : 0;
 }
 
-bool link_port_has_links(const struct link_port *p)
+bool link_port_is_needed(const struct link_port *p)
 {
-	return atomic_load_explicit(&p->open_count, memory_order_relaxed) > 0;
+	if (atomic_load_explicit(&p->own_count, memory_order_relaxed) > 0)
+		return true;
+	return does_serve(p) &&
+			atomic_load_explicit(p->config.open_count, memory_order_relaxed) > 0;
 }

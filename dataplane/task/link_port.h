@@ -1,11 +1,11 @@
 #pragma once
 
 /*
- * link_port: the port of this TaskManager to others: makes links and hands them to the worker that
- * owns its queue pair.
+ * link_port: one queue pair of the port of this TaskManager to others: makes links and hands them
+ * to the worker that owns it.
  *
  * Place    task; above channel/net_endpoint, used by taskmanager, task_group and worker.
- * Thread   turn and has_links on the worker; everything else on the control thread.
+ * Thread   turn and is_needed on the worker; everything else on the control thread.
  * Memory   in create and create_link; none in turn.
  * Time     now_ns in turn, monotonic.
  * Errors   0 or -errno; a link that is lost or broken says so once, and news_fd becomes readable.
@@ -20,7 +20,10 @@ struct remote_link;
 
 struct link_port_config {
 	struct transport *transport; /* borrowed */
-	struct net_address local;
+	struct net_address local;    /* of that queue */
+	uint32_t index;              /* of it */
+	bool serves_others;          /* frames for other queues may come in here */
+	_Atomic uint32_t *open_count; /* of links at all queues; borrowed */
 	const uint8_t *gateway;      /* MAC to send to on routed paths, or NULL */
 	uint64_t connect_timeout_ns, peer_timeout_ns;
 	int news_fd;                 /* an eventfd */
@@ -31,7 +34,8 @@ const struct net_address *link_port_address(const struct link_port *p);
 
 /* ---- control thread ---- */
 
-/* One end of a link: channels in the order that both ends agree on. */
+/* One end of a link: the peer's address of that queue, channels in the order that both ends agree
+ * on. */
 struct remote_link_config {
 	uint64_t token;
 	struct net_address peer;
@@ -65,7 +69,8 @@ struct link_port_numbers link_port_numbers(const struct link_port *p);
 
 /* Takes up new links, lets go of closed ones, and passes frames.  Returns how much was done. */
 uint32_t link_port_turn(struct link_port *p, uint64_t now_ns);
-bool link_port_has_links(const struct link_port *p);
+/* It has links, or others need what it does. */
+bool link_port_is_needed(const struct link_port *p);
 
 /* NULL is accepted. */
 void link_port_destroy(struct link_port *p);

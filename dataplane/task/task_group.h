@@ -32,7 +32,8 @@ struct task_group_config {
 	uint32_t worker_count;
 	struct buf_pool *pool;
 	struct clock *clock;
-	struct link_port *port; /* NULL: none */
+	struct link_port *const *ports; /* one for each queue */
+	uint32_t port_count;            /* 0: none */
 };
 
 /* Declares all operators and adds up.  -EINVAL, -ENOMEM. */

@@ -46,7 +46,7 @@ struct task_group {
 	struct channel_state_share *shares;
 	char (*vertex_uids)[UID_BYTES_MAX];
 	uint32_t link_count;
-	struct remote_link **links; /* one for each peer */
+	struct remote_link **links; /* for each peer one for each queue that both have, at most */
 	uint32_t rescaled_count;
 	struct task_state **rescaled; /* while it is built: of vertices of another parallelism */
 	uint32_t task_count;
@@ -79,7 +79,7 @@ void task_group_destroy_channels(struct task_group *g);
 
 /* ---- task_group_links.c ---- */
 
-/* One for each peer, not started. */
+/* Not started. */
 int task_group_build_links(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES]);
 void task_group_start_links(struct task_group *g);
 /* Says so to links when the tasks are over; true when no worker has them any more. */

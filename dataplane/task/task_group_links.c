@@ -7,6 +7,9 @@
 #include "dataplane/task/link_port.h"
 #include "dataplane/task/task_group_internal.h"
 
+/* Odd, and far from itself. */
+#define TOKEN_STEP UINT64_C(0x9e3779b97f4a7c15)
+
 /* The channels between us and one peer. */
 struct crossing {
 	struct ring_channel **out, **in;
@@ -42,23 +45,67 @@ static uint32_t channel_count(const struct task_group *g)
 	return count;
 }
 
-static int build_link(struct task_group *g, uint32_t index, struct crossing *c)
+/* How many links share what crosses to a peer; the peer comes to the same. */
+static uint32_t share_count(const struct task_group *g, const struct crossing *c, uint32_t queues)
+{
+	uint32_t channels = c->out_count > c->in_count ? c->out_count : c->in_count;
+	uint32_t count = g->config.port_count < queues ? g->config.port_count : queues;
+
+	return count < channels || channels == 0 ? count : channels;
+}
+
+/* Every `count`-th channel from the `first`. */
+static uint32_t take_share(struct ring_channel **share, struct ring_channel **all,
+		uint32_t all_count, uint32_t first, uint32_t count)
+{
+	uint32_t taken = 0;
+
+	for (uint32_t i = first; i < all_count; i += count)
+		share[taken++] = all[i];
+	return taken;
+}
+
+/* Link `k` of `count`: it begins with another queue in each deployment, so that small jobs do not
+ * meet at the first. */
+static int build_link(struct task_group *g, const struct deployment_peer *peer,
+		const struct crossing *c, uint32_t k, uint32_t count)
+{
+	uint32_t queues = g->config.port_count < peer->address.queue_count
+			? g->config.port_count
+			: peer->address.queue_count;
+	uint32_t queue = (uint32_t)((peer->token + k) % queues);
+	struct ring_channel **share = calloc(
+			(size_t)c->out_count + c->in_count + 1, sizeof(share[0]));
+	struct remote_link_config link = {
+		.token = peer->token + k * TOKEN_STEP,
+		.peer = net_address_of_queue(&peer->address, queue),
+		.pool = g->config.pool,
+		.out = share,
+	};
+
+	if (share == NULL)
+		return -ENOMEM;
+	link.out_count = take_share(share, c->out, c->out_count, k, count);
+	link.in = share + link.out_count;
+	link.in_count = take_share(link.in, c->in, c->in_count, k, count);
+	int rc = link_port_create_link(g->config.ports[queue], &g->links[g->link_count], &link);
+	g->link_count += rc == 0;
+	free(share);
+	return rc;
+}
+
+static int build_links_to(struct task_group *g, uint32_t index, struct crossing *c)
 {
 	const struct deployment_peer *peer = &g->config.deployment->peers[index];
+	int rc = 0;
 
 	c->out_count = 0;
 	c->in_count = 0;
 	collect(g, (int32_t)index, c);
-	return link_port_create_link(g->config.port, &g->links[index],
-			&(struct remote_link_config){
-					.token = peer->token,
-					.peer = peer->address,
-					.pool = g->config.pool,
-					.out = c->out,
-					.out_count = c->out_count,
-					.in = c->in,
-					.in_count = c->in_count,
-			});
+	uint32_t count = share_count(g, c, peer->address.queue_count);
+	for (uint32_t k = 0; rc == 0 && k < count; k++)
+		rc = build_link(g, peer, c, k, count);
+	return rc;
 }
 
 static int refuse(const struct task_group *g, uint32_t index, int status,
@@ -67,7 +114,7 @@ static int refuse(const struct task_group *g, uint32_t index, int status,
 	const struct deployment_peer *peer = &g->config.deployment->peers[index];
 	char local[NET_ADDRESS_TEXT_BYTES], remote[NET_ADDRESS_TEXT_BYTES];
 
-	net_address_print(link_port_address(g->config.port), local);
+	net_address_print(link_port_address(g->config.ports[0]), local);
 	net_address_print(&peer->address, remote);
 	snprintf(error, TASKMANAGER_ERROR_BYTES,
 			"no link can be made from %s to %s: %s (both ends need one IP version and "
@@ -85,7 +132,7 @@ int task_group_build_links(struct task_group *g, char error[TASKMANAGER_ERROR_BY
 
 	if (d->peer_count == 0)
 		return 0;
-	if (g->config.port == NULL) {
+	if (g->config.port_count == 0) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"tasks of the job run on other TaskManagers, and this one has no "
 				"port to them; set weir.link.port");
@@ -95,15 +142,13 @@ int task_group_build_links(struct task_group *g, char error[TASKMANAGER_ERROR_BY
 		.out = calloc(most + 1, sizeof(c.out[0])),
 		.in = calloc(most + 1, sizeof(c.in[0])),
 	};
-	g->links = calloc(d->peer_count, sizeof(g->links[0]));
+	g->links = calloc((size_t)d->peer_count * g->config.port_count, sizeof(g->links[0]));
 	if (g->links == NULL || c.out == NULL || c.in == NULL)
 		status = -ENOMEM;
-	for (; status == 0 && g->link_count < d->peer_count; g->link_count++) {
-		status = build_link(g, g->link_count, &c);
-		if (status != 0) {
-			(void)refuse(g, g->link_count, status, error);
-			break;
-		}
+	for (uint32_t i = 0; status == 0 && i < d->peer_count; i++) {
+		status = build_links_to(g, i, &c);
+		if (status != 0)
+			(void)refuse(g, i, status, error);
 	}
 	free(c.out);
 	free(c.in);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <rte_launch.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,9 @@ struct taskmanager {
 	int report_fd;
 	bool is_started;
 	struct worker *workers[WORKERS_COUNT_MAX];
-	struct link_port *port; /* to other TaskManagers, on the first worker; or NULL */
+	struct link_port *ports[WORKERS_COUNT_MAX]; /* to other TaskManagers, of the first ones */
+	uint32_t port_count;
+	_Atomic uint32_t open_link_count;
 	uint32_t next_worker; /* whose reports are read next */
 	uint32_t group_count;
 	struct task_group *groups[GROUPS_COUNT_MAX];
@@ -40,19 +43,29 @@ struct taskmanager {
 
 /* ---- life ---- */
 
-static int create_port(struct taskmanager *tm)
+static int create_ports(struct taskmanager *tm)
 {
 	const struct taskmanager_config *c = &tm->config;
-	struct link_port_config port = {
-		.transport = c->transport,
-		.local = c->link_address,
-		.gateway = c->link_gateway,
-		.connect_timeout_ns = c->link_connect_timeout_ns,
-		.peer_timeout_ns = c->link_peer_timeout_ns,
-		.news_fd = tm->report_fd,
-	};
+	int rc = 0;
 
-	return c->transport == NULL ? 0 : link_port_create(&tm->port, &port);
+	CHECK(c->link_address.queue_count <= c->worker_count);
+	for (uint32_t i = 0; rc == 0 && i < c->link_address.queue_count; i++) {
+		struct link_port_config port = {
+			.transport = c->transports[i],
+			.local = net_address_of_queue(&c->link_address, i),
+			.index = i,
+			.serves_others = c->is_link_spread,
+			.open_count = &tm->open_link_count,
+			.gateway = c->link_gateway,
+			.connect_timeout_ns = c->link_connect_timeout_ns,
+			.peer_timeout_ns = c->link_peer_timeout_ns,
+			.news_fd = tm->report_fd,
+		};
+
+		rc = link_port_create(&tm->ports[i], &port);
+		tm->port_count += rc == 0;
+	}
+	return rc;
 }
 
 int taskmanager_create(struct taskmanager **out, const struct taskmanager_config *config,
@@ -65,7 +78,7 @@ int taskmanager_create(struct taskmanager **out, const struct taskmanager_config
 	CHECK(config->worker_count >= 1 && config->worker_count <= WORKERS_COUNT_MAX);
 	tm->config = *config;
 	tm->report_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	int status = tm->report_fd < 0 ? -errno : create_port(tm);
+	int status = tm->report_fd < 0 ? -errno : create_ports(tm);
 	for (uint32_t i = 0; status == 0 && i < config->worker_count; i++) {
 		struct worker_config worker = {
 			.index = i,
@@ -75,7 +88,7 @@ int taskmanager_create(struct taskmanager **out, const struct taskmanager_config
 			.worker_count = config->worker_count,
 			.clock = config->clock,
 			.report_fd = tm->report_fd,
-			.port = i == 0 ? tm->port : NULL,
+			.port = tm->ports[i],
 		};
 
 		status = worker_create(&tm->workers[i], &worker, error);
@@ -169,7 +182,8 @@ void taskmanager_destroy(struct taskmanager *tm)
 	}
 	for (uint32_t i = 0; i < tm->config.worker_count; i++)
 		worker_destroy(tm->workers[i]);
-	link_port_destroy(tm->port);
+	for (uint32_t i = 0; i < tm->port_count; i++)
+		link_port_destroy(tm->ports[i]);
 	if (tm->report_fd >= 0)
 		close(tm->report_fd);
 	free(tm);
@@ -247,7 +261,8 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 		.worker_count = tm->config.worker_count,
 		.pool = tm->config.pool,
 		.clock = tm->config.clock,
-		.port = tm->port,
+		.ports = tm->ports,
+		.port_count = tm->port_count,
 	};
 	struct task_group_need need;
 	struct task_group *group;
@@ -272,7 +287,8 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 	}
 	tm->groups[tm->group_count++] = group;
 	task_group_attach(group);
-	worker_wake_mt(tm->workers[0]);
+	for (uint32_t i = 0; i < tm->port_count; i++)
+		worker_wake_mt(tm->workers[i]);
 	error[0] = '\0';
 	return 0;
 }
@@ -471,7 +487,7 @@ static void fail_unlinked(struct taskmanager *tm)
 
 const struct report *taskmanager_next_report(struct taskmanager *tm)
 {
-	if (tm->port != NULL)
+	if (tm->port_count > 0)
 		fail_unlinked(tm);
 
 	const struct report *report = next_local_report(tm);

@@ -34,8 +34,10 @@ struct taskmanager_config {
 	size_t state_bytes;
 	const char *storage;           /* "auto", "io_uring", "threads" */
 	struct clock *clock;           /* borrowed */
-	struct transport *transport;   /* to other TaskManagers, borrowed; NULL: none */
-	struct net_address link_address; /* with a transport: ours */
+	struct transport *const *transports; /* to other TaskManagers, borrowed: queue i is worker
+						i's */
+	struct net_address link_address; /* ours; as many queues as transports, 0: none */
+	bool is_link_spread;           /* frames come in at any of them */
 	const uint8_t *link_gateway;   /* MAC of the next hop, NULL: the peers are next */
 	uint64_t link_connect_timeout_ns, link_peer_timeout_ns;
 };

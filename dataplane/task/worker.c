@@ -495,7 +495,7 @@ static void park(struct worker *w)
 static bool is_needed(const struct worker *w)
 {
 	return w->task_count > 0 ||
-			(w->config.port != NULL && link_port_has_links(w->config.port));
+			(w->config.port != NULL && link_port_is_needed(w->config.port));
 }
 
 /* First the core is offered to whoever else waits for it, such as a thread that reads ahead for a

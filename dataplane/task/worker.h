@@ -29,7 +29,7 @@ struct worker_config {
 	uint32_t worker_count;       /* of this process */
 	struct clock *clock;
 	int report_fd;       /* an eventfd, written when a report is posted */
-	struct link_port *port; /* this worker passes its frames; NULL: none */
+	struct link_port *port; /* the queue whose frames it passes; NULL: none */
 };
 
 int worker_create(struct worker **out, const struct worker_config *config,

@@ -38,10 +38,11 @@ def test(w):
         bridge(hosts, 3)
         job = FlowJob(w, hosts)
 
-        large = taskmanager(",framesz=12288,blocksz=12288", **{"weir.link.mtu": 9000})
+        large = taskmanager(",qpairs=2,framesz=12288,blocksz=12288", **{"weir.link.mtu": 9000})
         summary, logs = job.run("two", [large] * 2)
         expect_equal(summary["restarts"], 0, "restarts")
         expect(all("(net_af_packet): frames to 9014 bytes" in log for log in logs), f"{logs}")
+        expect(all("2 queue pairs" in log and "by ring" in log for log in logs), f"{logs}")
 
         summary, logs = job.run("three", [taskmanager()] * 3, rate=8_000, disturb=kill_each,
                                 config={"execution.checkpointing.unaligned.enabled": "true"})

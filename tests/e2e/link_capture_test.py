@@ -25,7 +25,8 @@ def test(w):
     if shutil.which("tshark") is None:
         expect(False, "tshark is not installed (scripts/install-deps)")
     capture = flows_capture(w.path("in.pcap"), 20_000, 300)
-    config = {"weir.link.capture": w.path("link.pcap"), "weir.link.faults": "loss=0.02"}
+    config = {"weir.link.capture": w.path("link.pcap"), "weir.link.faults": "loss=0.02",
+              "weir.link.queues": 1}
     summary = w.flow(capture, "out", rate=20_000, config=config,
                      options=("--taskmanagers", "2", "--link", "memif")).summary()
 

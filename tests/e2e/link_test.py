@@ -1,6 +1,8 @@
 """A job over two TaskManagers joined by memif gives what it gives on one: on a clean wire, on a bad
 one, and when either of them is killed."""
 
+import os
+
 from captures import flows_capture
 from harness import expect, expect_equal, expect_same_lines
 from processes import end
@@ -17,6 +19,8 @@ def test(w):
 
     summary = w.flow(capture, "clean", state="clean", options=LINKED).summary()
     expect_equal(summary["restarts"], 0, "restarts on a clean wire")
+    with open(w.path("clean", "logs", "taskmanager-0.log"), encoding="utf-8") as log:
+        expect("queue pairs of" in log.read() or os.cpu_count() < 2, "one for each worker")
     expect_same_lines(w.lines("clean"), wanted, "output over a clean wire")
 
     summary = w.flow(capture, "bad", state="bad", rate=20_000, options=LINKED,

@@ -26,7 +26,7 @@ static void open_world(struct world *w)
 			.in = &w->in, .in_count = 1, .window_frames = 64,
 			.connect_timeout_ns = 1000, .peer_timeout_ns = 1000};
 
-	CHECK(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 700 512", &a) == 0);
+	CHECK(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 700 512 1", &a) == 0);
 	CHECK(net_path_init(&config.path, &a, &a, NULL) == 0);
 	CHECK(buf_pool_from_heap(&w->pool, 2048, 8) == 0);
 	CHECK(ring_channel_create(&w->out, &(struct channel_config){4, 4, false}) == 0);
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t at = 0;
 	uint64_t now_ns = 1;
 
-	CHECK(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 700 512", &a) == 0);
+	CHECK(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 700 512 1", &a) == 0);
 	(void)net_path_strip(&a, data, (uint32_t)size, &payload, &payload_bytes);
 	open_world(&w);
 	while (at < size) {

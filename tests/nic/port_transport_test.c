@@ -39,10 +39,11 @@ static void start(struct rig *r, uint32_t mtu)
 	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
 	for (int i = 0; i < 2; i++) {
 		struct port_config port = {.name = i == 0 ? "net_memif0" : "net_memif1",
-				.mtu = mtu, .rx_descriptors = 512, .tx_descriptors = 512};
+				.mtu = mtu, .rx_descriptors = 512, .tx_descriptors = 512,
+				.worker_count = 1, .udp_port = 6125};
 
 		cr_assert_eq(port_create(&r->ports[i], &port, error), 0, "%s", error);
-		cr_assert_eq(port_transport_create(&r->transports[i], r->ports[i]), 0);
+		cr_assert_eq(port_transport_create(&r->transports[i], r->ports[i], 0), 0);
 	}
 	for (int i = 0; i < UP_TRIES && !(port_is_up(r->ports[0]) && port_is_up(r->ports[1])); i++)
 		usleep(1000);
@@ -116,7 +117,7 @@ Test(port, says_which_ports_there_are_when_one_is_not)
 {
 	struct rig r = {0};
 	struct port_config config = {.name = "net_memif7", .rx_descriptors = 64,
-			.tx_descriptors = 64};
+			.tx_descriptors = 64, .worker_count = 1};
 	char error[PORT_ERROR_BYTES];
 	struct port *p;
 

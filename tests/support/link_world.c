@@ -223,9 +223,9 @@ static struct net_address address_of(const struct link_world *w, int end)
 	char text[NET_ADDRESS_TEXT_BYTES];
 	struct net_address a;
 
-	snprintf(text, sizeof(text), w->config.is_ipv6 ? "02:00:00:00:00:0%d fd00::%d 6125 %u 512"
-						       : "02:00:00:00:00:0%d 10.0.0.%d 6125 %u 512",
-			end + 1, end + 1, w->config.frame_bytes_max);
+	snprintf(text, sizeof(text), "02:00:00:00:00:0%d %s%d 6125 %u 512 1", end + 1,
+			w->config.is_ipv6 ? "fd00::" : "10.0.0.", end + 1,
+			w->config.frame_bytes_max);
 	cr_assert_eq(net_address_parse(text, &a), 0);
 	return a;
 }

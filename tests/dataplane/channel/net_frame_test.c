@@ -19,10 +19,10 @@ static struct net_address address(const char *text)
 
 static struct net_path path(bool is_ipv6)
 {
-	struct net_address a = address(is_ipv6 ? "02:00:00:00:00:01 fd00::1 6125 1514 512"
-					       : "02:00:00:00:00:01 10.0.0.1 6125 1514 512");
-	struct net_address b = address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 1514 512"
-					       : "02:00:00:00:00:02 10.0.0.2 7000 1514 512");
+	struct net_address a = address(is_ipv6 ? "02:00:00:00:00:01 fd00::1 6125 1514 512 1"
+					       : "02:00:00:00:00:01 10.0.0.1 6125 1514 512 1");
+	struct net_address b = address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 1514 512 1"
+					       : "02:00:00:00:00:02 10.0.0.2 7000 1514 512 1");
 	struct net_path p;
 
 	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
@@ -32,8 +32,8 @@ static struct net_path path(bool is_ipv6)
 
 static struct net_address remote(bool is_ipv6)
 {
-	return address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 1514 512"
-			       : "02:00:00:00:00:02 10.0.0.2 7000 1514 512");
+	return address(is_ipv6 ? "02:00:00:00:00:02 fd00::2 7000 1514 512 1"
+			       : "02:00:00:00:00:02 10.0.0.2 7000 1514 512 1");
 }
 
 /* The frame as one piece of memory. */
@@ -241,15 +241,18 @@ Test(net_frame, gives_ipv6_the_udp_checksum_it_must_have)
 
 Test(net_path, prints_an_address_as_it_reads_it)
 {
-	const char *good[] = {"02:aa:00:00:00:01 10.1.2.3 6125 1514 512",
-			"02:aa:00:00:00:01 fd00::12 1 9218 512"};
-	const char *bad[] = {"", "02:aa:00:00:00:01 10.1.2.3 6125", "x 10.1.2.3 6125 1514 512",
-			"02:aa:00:00:00:01 10.1.2.300 6125 1514 512",
-			"02:aa:00:00:00:01 10.1.2.3 0 1514 512",
-			"02:aa:00:00:00:01 10.1.2.3 70000 1514 512",
-			"02:aa:00:00:00:01 10.1.2.3 6125 575 512",
-			"02:aa:00:00:00:01 10.1.2.3 6125 9219 512",
-			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 x"};
+	const char *good[] = {"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1",
+			"02:aa:00:00:00:01 fd00::12 1 9218 512 64"};
+	const char *bad[] = {"", "02:aa:00:00:00:01 10.1.2.3 6125", "x 10.1.2.3 6125 1514 512 1",
+			"02:aa:00:00:00:01 10.1.2.300 6125 1514 512 1",
+			"02:aa:00:00:00:01 10.1.2.3 0 1514 512 1",
+			"02:aa:00:00:00:01 10.1.2.3 70000 1514 512 1",
+			"02:aa:00:00:00:01 10.1.2.3 6125 575 512 1",
+			"02:aa:00:00:00:01 10.1.2.3 6125 9219 512 1",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 0",
+			"02:aa:00:00:00:01 10.1.2.3 65535 1514 512 2",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1 x"};
 	char text[NET_ADDRESS_TEXT_BYTES];
 	struct net_address a;
 
@@ -260,6 +263,14 @@ Test(net_path, prints_an_address_as_it_reads_it)
 	}
 	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		cr_assert_eq(net_address_parse(bad[i], &a), -EINVAL, "%s", bad[i]);
+}
+
+Test(net_path, gives_each_queue_a_udp_port_of_its_own)
+{
+	struct net_address a = address("02:aa:00:00:00:01 10.1.2.3 6125 1514 512 4");
+
+	cr_assert_eq(net_address_of_queue(&a, 0).udp_port, 6125);
+	cr_assert_eq(net_address_of_queue(&a, 3).udp_port, 6128);
 }
 
 Test(net_path, is_refused_when_the_ends_take_frames_of_other_sizes)

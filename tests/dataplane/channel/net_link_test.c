@@ -280,8 +280,8 @@ Test(net_link, is_refused_when_buffers_do_not_fit_the_frames_of_the_path)
 			.peer_timeout_ns = 1};
 	struct net_link *l;
 
-	cr_assert_eq(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 600 512", &a), 0);
-	cr_assert_eq(net_address_parse("02:00:00:00:00:02 10.0.0.2 6125 600 512", &b), 0);
+	cr_assert_eq(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 600 512 1", &a), 0);
+	cr_assert_eq(net_address_parse("02:00:00:00:00:02 10.0.0.2 6125 600 512 1", &b), 0);
 	cr_assert_eq(net_path_init(&config.path, &a, &b, NULL), 0);
 	cr_assert_eq(buf_pool_from_heap(&config.pool, 65535, 1), 0);
 	cr_assert_eq(net_link_create(&l, &config), -EINVAL);

@@ -1,0 +1,43 @@
+#pragma once
+
+/*
+ * port_steer: how a frame comes to the queue of the worker that it is for: each queue has a UDP
+ * port of its own.
+ *
+ * Place    nic; used by port.
+ * Thread   the control thread, once the port is configured or started.
+ * Errors   none: what a device cannot do the next best does.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct port_driver;
+struct rte_eth_conf;
+struct rte_eth_dev_info;
+
+enum port_steering {
+	PORT_STEERING_ONE,    /* one queue pair: nothing to choose */
+	PORT_STEERING_PAIRED, /* the sender's queue is the receiver's */
+	PORT_STEERING_RULES,  /* rte_flow, by UDP port */
+	PORT_STEERING_RSS,    /* spread by a hash, then handed over by ring */
+	PORT_STEERING_DEVICE, /* as the device likes, then handed over by ring */
+};
+
+/* How many queue pairs: `wanted`, or for 0 one for each of `worker_count`, as far as the device
+ * has them and something is won by it.  0: it does not have `wanted`. */
+uint32_t port_steer_count(uint32_t wanted, uint32_t worker_count, const struct port_driver *driver,
+		const struct rte_eth_dev_info *info);
+
+/* Asks for RSS where it is to be had; true: it was. */
+bool port_steer_configure(struct rte_eth_conf *conf, uint32_t queue_count,
+		const struct port_driver *driver, const struct rte_eth_dev_info *info);
+
+/* Of a started port; rules where it takes one for every queue. */
+enum port_steering port_steer_start(uint16_t port_id, uint32_t queue_count, uint16_t udp_port,
+		const struct port_driver *driver, bool has_spread);
+
+/* "by flow rules". */
+const char *port_steering_name(enum port_steering steering);
+/* Whether frames may come in at a queue that they are not for. */
+bool port_steering_is_spread(enum port_steering steering);
