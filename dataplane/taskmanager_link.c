@@ -35,7 +35,7 @@ struct taskmanager_link {
 	uint8_t gateway[6];
 	bool has_gateway;
 	uint64_t peer_timeout_ns;
-	char text[NET_ADDRESS_TEXT_BYTES];
+	char text[NET_ADDRESS_TEXT_BYTES], port_text[PORT_TEXT_BYTES];
 };
 
 static struct port_config port_config(const struct config *config, uint32_t worker_count)
@@ -160,7 +160,6 @@ int taskmanager_link_open(struct taskmanager_link **out, const struct config *co
 		uint32_t worker_count, char error[TASKMANAGER_LINK_ERROR_BYTES])
 {
 	struct port_config port = port_config(config, worker_count);
-	char text[PORT_TEXT_BYTES];
 
 	*out = NULL;
 	if (port.name[0] == '\0')
@@ -178,8 +177,8 @@ int taskmanager_link_open(struct taskmanager_link **out, const struct config *co
 	choose_address(l, config);
 	l->has_gateway = net_mac_parse(config_text(config, "weir.link.gateway"), l->gateway);
 	l->peer_timeout_ns = (uint64_t)config_duration_ns(config, "weir.link.timeout");
-	port_print(l->port, text);
-	log_info("taskmanager", "link: %s at %s", text, l->text);
+	port_print(l->port, l->port_text);
+	log_info("taskmanager", "link: %s at %s", l->port_text, l->text);
 	*out = l;
 	return 0;
 }
@@ -187,6 +186,11 @@ int taskmanager_link_open(struct taskmanager_link **out, const struct config *co
 const char *taskmanager_link_text(const struct taskmanager_link *l)
 {
 	return l != NULL ? l->text : "";
+}
+
+const char *taskmanager_link_port(const struct taskmanager_link *l)
+{
+	return l != NULL ? l->port_text : "";
 }
 
 void taskmanager_link_fill(const struct taskmanager_link *l, struct taskmanager_config *config)

@@ -26,6 +26,7 @@ int taskmanager_link_open(struct taskmanager_link **out, const struct config *co
 		uint32_t worker_count, char error[TASKMANAGER_LINK_ERROR_BYTES]);
 /* For people and the registration; empty without a link. */
 const char *taskmanager_link_text(const struct taskmanager_link *l);
+const char *taskmanager_link_port(const struct taskmanager_link *l);
 /* Puts into a config what it is about links. */
 void taskmanager_link_fill(const struct taskmanager_link *l, struct taskmanager_config *config);
 /* NULL is accepted. */

@@ -295,6 +295,7 @@ static int make_executor(struct program *p)
 					.pages = p->use_hugepages ? "2 MiB hugepages"
 								  : "no hugepages",
 					.link_address = taskmanager_link_text(p->link),
+					.link_port = taskmanager_link_port(p->link),
 					.refused = on_refused,
 					.context = p,
 			});

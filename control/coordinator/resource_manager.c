@@ -106,6 +106,7 @@ static void fill_row(struct resource_row *row, const struct guest *g,
 	snprintf(row->version, sizeof(row->version), "%s", m->version);
 	snprintf(row->pages, sizeof(row->pages), "%s", m->pages);
 	snprintf(row->link, sizeof(row->link), "%s", m->link_address);
+	snprintf(row->link_port, sizeof(row->link_port), "%s", m->link_port);
 	row->pid = m->pid;
 	row->slot_count = m->slot_count;
 	row->core_count = m->n_cores < RESOURCE_CORES_MAX ? (uint32_t)m->n_cores
@@ -200,6 +201,29 @@ static bool enroll(struct guest *g, const Weir__RegisterTaskManager *m)
 
 /* ---- messages ---- */
 
+static void fill_numbers(struct link_row *row, const Weir__LinkNumbers *m)
+{
+	*row = (struct link_row){
+			.queues = m->queues,
+			.links = m->links,
+			.frames_in = m->frames_in,
+			.frames_out = m->frames_out,
+			.bytes_in = m->bytes_in,
+			.bytes_out = m->bytes_out,
+			.resent = m->resent,
+			.late = m->late,
+			.duplicates = m->duplicates,
+			.corrupt = m->corrupt,
+			.malformed = m->malformed,
+			.unclaimed = m->unclaimed,
+			.partial_bursts = m->partial_bursts,
+			.credit_waits = m->credit_waits,
+			.window_waits = m->window_waits,
+			.rtt_ns = m->rtt_ns,
+			.window = m->window,
+	};
+}
+
 static void on_received(void *owner, struct connection *c, const Weir__Envelope *e)
 {
 	struct guest *g = owner;
@@ -216,6 +240,8 @@ static void on_received(void *owner, struct connection *c, const Weir__Envelope 
 	}
 	membership_heard(&r->membership, g->member, clock_monotonic_ns());
 	r->rows[g->member].heard_ms = clock_wall_ms();
+	if (e->body_case == WEIR__ENVELOPE__BODY_TASK_HEARTBEAT && e->task_heartbeat->link != NULL)
+		fill_numbers(&r->rows[g->member].numbers, e->task_heartbeat->link);
 	r->events->message(r->owner, g->member, e);
 }
 

@@ -6,6 +6,7 @@
 #include "dataplane/base/log.h"
 #include "dataplane/checkpoint/channel_state_writer.h"
 #include "dataplane/checkpoint/task_state.h"
+#include "dataplane/task/link_port.h"
 #include "dataplane/task/taskmanager.h"
 
 #include <errno.h>
@@ -203,6 +204,33 @@ static const struct task_numbers *find_numbers(struct report_sender *s, struct a
 	return NULL;
 }
 
+static bool fill_link(const struct taskmanager *tm, Weir__LinkNumbers *m)
+{
+	struct link_numbers n;
+
+	weir__link_numbers__init(m);
+	if (!taskmanager_link_numbers(tm, &n))
+		return false;
+	m->queues = n.queue_count;
+	m->links = n.link_count;
+	m->frames_in = n.frames_in;
+	m->frames_out = n.frames_out;
+	m->bytes_in = n.bytes_in;
+	m->bytes_out = n.bytes_out;
+	m->resent = n.resent;
+	m->late = n.late;
+	m->duplicates = n.duplicates;
+	m->corrupt = n.corrupt;
+	m->malformed = n.malformed;
+	m->unclaimed = n.unclaimed;
+	m->partial_bursts = n.partial_bursts;
+	m->credit_waits = n.credit_waits;
+	m->window_waits = n.window_waits;
+	m->rtt_ns = n.rtt_ns;
+	m->window = n.window;
+	return true;
+}
+
 void report_sender_heartbeat(struct report_sender *s, struct connection *c)
 {
 	uint32_t count = taskmanager_numbers(s->taskmanager, s->numbers, TASKS_MAX);
@@ -211,6 +239,7 @@ void report_sender_heartbeat(struct report_sender *s, struct connection *c)
 	/* Large, and hardly used: not worth its zeros. */
 	struct counters *counters = malloc((count + 1) * sizeof(*counters));
 	Weir__TaskHeartbeat m = WEIR__TASK_HEARTBEAT__INIT;
+	Weir__LinkNumbers link;
 	Weir__Envelope e = WEIR__ENVELOPE__INIT;
 
 	CHECK(rows != NULL && pointers != NULL && counters != NULL);
@@ -220,6 +249,7 @@ void report_sender_heartbeat(struct report_sender *s, struct connection *c)
 	}
 	m.n_tasks = count;
 	m.tasks = pointers;
+	m.link = fill_link(s->taskmanager, &link) ? &link : NULL;
 	e.body_case = WEIR__ENVELOPE__BODY_TASK_HEARTBEAT;
 	e.task_heartbeat = &m;
 	(void)connection_send(c, &e);

@@ -330,6 +330,7 @@ static void send_register(struct task_executor *e)
 	m.state_bytes = e->config.state_bytes;
 	m.pages = (char *)(uintptr_t)e->config.pages;
 	m.link_address = (char *)(uintptr_t)e->config.link_address;
+	m.link_port = (char *)(uintptr_t)e->config.link_port;
 	envelope.body_case = WEIR__ENVELOPE__BODY_REGISTER_TASK_MANAGER;
 	envelope.register_task_manager = &m;
 	(void)connection_send(e->connection, &envelope);

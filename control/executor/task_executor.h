@@ -36,6 +36,7 @@ struct task_executor_config {
 	uint64_t pool_bytes, state_bytes;
 	const char *pages;               /* "2 MiB hugepages", "no hugepages" */
 	const char *link_address; /* to other TaskManagers; empty: none */
+	const char *link_port;    /* what port that is, for people */
 	/* The coordinator will not have this one: what it said. */
 	void (*refused)(void *context, const char *text);
 	void *context;

@@ -97,7 +97,8 @@ static bool is_numbers(const Weir__TaskNumbers *n)
 static bool is_register(const Weir__RegisterTaskManager *r)
 {
 	return is_text(r->id) && r->id[0] != 0 && is_text(r->host) && is_text(r->version) &&
-			is_text(r->pages) && r->slot_count >= 1 &&
+			is_text(r->pages) && is_text(r->link_address) && is_text(r->link_port) &&
+			r->slot_count >= 1 &&
 			r->slot_count <= WORKERS_COUNT_MAX * TASKS_PER_WORKER_MAX;
 }
 

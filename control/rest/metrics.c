@@ -91,6 +91,28 @@ void metrics_of_coordinator(const struct coordinator *c, metric_visit visit, voi
 	put(&s, "taskSlotsAvailable", slots - used);
 }
 
+/* Of frames, but for resent and late: those are pieces of buffers. */
+static void put_link(const struct sink *s, const struct link_row *n)
+{
+	put_own(s, "link.queues", n->queues);
+	put_own(s, "link.links", n->links);
+	put_own(s, "link.framesReceived", (int64_t)n->frames_in);
+	put_own(s, "link.framesSent", (int64_t)n->frames_out);
+	put_own(s, "link.bytesReceived", (int64_t)n->bytes_in);
+	put_own(s, "link.bytesSent", (int64_t)n->bytes_out);
+	put_own(s, "link.resent", (int64_t)n->resent);
+	put_own(s, "link.resentInVain", (int64_t)n->late);
+	put_own(s, "link.duplicates", (int64_t)n->duplicates);
+	put_own(s, "link.corrupt", (int64_t)n->corrupt);
+	put_own(s, "link.malformed", (int64_t)n->malformed);
+	put_own(s, "link.unclaimed", (int64_t)n->unclaimed);
+	put_own(s, "link.partialBursts", (int64_t)n->partial_bursts);
+	put_own(s, "link.creditWaits", (int64_t)n->credit_waits);
+	put_own(s, "link.windowWaits", (int64_t)n->window_waits);
+	put_own(s, "link.roundTripNanoseconds", (int64_t)n->rtt_ns);
+	put_own(s, "link.windowFrames", (int64_t)n->window);
+}
+
 void metrics_of_taskmanager(
 		const struct coordinator *c, uint32_t member, metric_visit visit, void *context)
 {
@@ -103,6 +125,8 @@ void metrics_of_taskmanager(
 	put(&s, "Status.Flink.Memory.Managed.Total", (int64_t)row->state_bytes);
 	put_own(&s, "workers", row->core_count);
 	put_own(&s, "millisecondsSinceHeartbeat", clock_wall_ms() - row->heard_ms);
+	if (row->link[0] != '\0')
+		put_link(&s, &row->numbers);
 }
 
 /* ---- jobs ---- */

@@ -287,6 +287,20 @@ static uint32_t pump_inlets(struct net_link *l)
 	return moved;
 }
 
+static uint32_t pump_outlets(struct net_link *l)
+{
+	uint32_t moved = 0;
+
+	for (uint32_t i = 0; i < l->config.out_count; i++) {
+		struct net_outlet *o = &l->outlets[i];
+		bool was_out = o->is_out_of_credit;
+
+		moved += net_outlet_collect(o);
+		l->counters.credit_waits += o->is_out_of_credit && !was_out;
+	}
+	return moved;
+}
+
 uint32_t net_link_pump(struct net_link *l, uint64_t now_ns)
 {
 	uint32_t moved = 0;
@@ -298,8 +312,7 @@ uint32_t net_link_pump(struct net_link *l, uint64_t now_ns)
 		l->must_ping = true; /* the first word, sent again until it is heard */
 	}
 	moved += pump_inlets(l);
-	for (uint32_t i = 0; i < l->config.out_count; i++)
-		moved += net_outlet_collect(&l->outlets[i]);
+	moved += pump_outlets(l);
 	net_sent_poll(&l->sent, now_ns);
 	check_peer(l, now_ns);
 	if (l->state == NET_LINK_CLOSING)
@@ -461,6 +474,16 @@ static void put_piece(struct net_link *l, struct frame_out *f, uint32_t channel,
 	end_frame(l, f);
 }
 
+static bool has_more(const struct net_link *l)
+{
+	for (uint32_t i = 0; i < l->config.out_count; i++) {
+		if (l->outlets[i].sending < l->outlets[i].sendable ||
+				l->outlets[i].lost_count > 0)
+			return true;
+	}
+	return false;
+}
+
 static uint32_t send_data(
 		struct net_link *l, struct frame_out *frames, uint32_t count, uint64_t now_ns)
 {
@@ -479,6 +502,8 @@ static uint32_t send_data(
 		l->counters.bufs_out += o->sending - before;
 		l->data_turn = l->data_turn + 1 < l->config.out_count ? l->data_turn + 1 : 0;
 	}
+	if (made == room && made < count && net_sent_room(&l->sent) == 0 && has_more(l))
+		l->counters.window_waits++;
 	return made;
 }
 
@@ -547,4 +572,19 @@ const struct net_link_counters *net_link_counters(struct net_link *l)
 	l->counters.rtt_ns = l->sent.rtt_ns;
 	l->counters.window = l->sent.window;
 	return &l->counters;
+}
+
+void net_link_counters_add(struct net_link_counters *sum, const struct net_link_counters *more)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)more;
+
+	static_assert(offsetof(struct net_link_counters, window) + sizeof(uint64_t) ==
+			sizeof(struct net_link_counters), "rtt_ns and window are the last two");
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to) - 2; i++)
+		to[i] += from[i];
+	if (more->rtt_ns > sum->rtt_ns)
+		sum->rtt_ns = more->rtt_ns;
+	if (more->window > sum->window)
+		sum->window = more->window;
 }

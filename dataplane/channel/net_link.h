@@ -56,6 +56,8 @@ struct net_link_counters {
 	uint64_t bufs_in, bufs_out;
 	uint64_t resent, late, timeouts; /* pieces sent again; that were only late; resend times */
 	uint64_t duplicates, refused;    /* frames that had been here; that found no room */
+	uint64_t credit_waits; /* a channel has sent all that its consumer has room for */
+	uint64_t window_waits; /* there was more to send than may be under way */
 	uint64_t rtt_ns, window;         /* now */
 };
 
@@ -90,6 +92,8 @@ const char *net_link_state_name(enum net_link_state state);
 /* Why it is LOST or BROKEN. */
 const char *net_link_text(const struct net_link *l);
 const struct net_link_counters *net_link_counters(struct net_link *l);
+/* Adds what grows; of rtt and window the larger. */
+void net_link_counters_add(struct net_link_counters *sum, const struct net_link_counters *more);
 
 /* Releases what is in it.  NULL is accepted. */
 void net_link_destroy(struct net_link *l);

@@ -16,6 +16,7 @@ void net_outlet_init(struct net_outlet *o, struct ring_channel *ring, uint32_t p
 	*o = (struct net_outlet){
 			.ring = ring,
 			.payload_max = payload_max,
+			.credit_count = ring_channel_config(ring)->credit_count,
 			.event_base = 1,
 			.event_sending = 1,
 			.event_end = 1,
@@ -115,6 +116,7 @@ uint32_t net_outlet_collect(struct net_outlet *o)
 	}
 	if (o->base < o->processed)
 		give_back(o);
+	o->is_out_of_credit = o->collected - o->base >= o->credit_count;
 	return count;
 }
 

@@ -34,7 +34,7 @@ struct net_outlet_slot {
 
 struct net_outlet {
 	struct ring_channel *ring;
-	uint32_t payload_max;
+	uint32_t payload_max, credit_count;
 	uint64_t base;       /* buffers below it have been given back */
 	uint64_t processed;  /* by the peer's consumer */
 	uint64_t collected;  /* taken from the ring */
@@ -43,6 +43,7 @@ struct net_outlet {
 	uint32_t next_piece; /* of it */
 	uint32_t lost_count; /* pieces to send again */
 	bool is_all_processed;
+	bool is_out_of_credit; /* as many are here as the consumer has room for */
 	/* events, by number: 1, 2, 3 ... */
 	uint32_t event_base, event_sending, event_end; /* unacked, never sent, not yet here */
 	uint32_t event_limit;  /* the peer has room below and at it */

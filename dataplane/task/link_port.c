@@ -11,6 +11,7 @@
 #include "dataplane/channel/net_sent.h"
 #include "dataplane/channel/pointer_queue.h"
 
+enum { PUBLISH_NS = 10000000 };
 enum { OPENED_COUNT_MAX = NET_ENDPOINT_LINKS_MAX, FAILURE_BYTES = NET_LINK_TEXT_BYTES + 64 };
 
 enum close_wish { CLOSE_NOT, CLOSE_DRAINED, CLOSE_NOW };
@@ -38,6 +39,9 @@ struct link_port {
 	uint32_t link_count;
 	struct remote_link *links[NET_ENDPOINT_LINKS_MAX];
 	_Atomic uint32_t own_count; /* started and not yet gone */
+	struct net_link_counters past;      /* of links that are gone */
+	struct net_link_counters published; /* read by others, word by word */
+	uint64_t published_ns;
 };
 
 /* ---- life ---- */
@@ -167,12 +171,41 @@ void remote_link_forget(struct remote_link *l)
 	free(l);
 }
 
-struct link_port_numbers link_port_numbers(const struct link_port *p)
+/* Counters are 64-bit words that another thread may read at any time. */
+static void copy_words(void *to, const void *from, size_t bytes)
 {
-	return (struct link_port_numbers){
-			.endpoint = *net_endpoint_counters(p->endpoint),
-			.link_count = atomic_load(&p->own_count),
-	};
+	for (size_t i = 0; i < bytes / sizeof(uint64_t); i++) {
+		uint64_t word = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+
+		__atomic_store_n((uint64_t *)to + i, word, __ATOMIC_RELAXED);
+	}
+}
+
+void link_port_add_numbers(const struct link_port *p, struct link_numbers *sum)
+{
+	struct net_endpoint_counters e;
+	struct net_link_counters l;
+
+	copy_words(&e, net_endpoint_counters(p->endpoint), sizeof(e));
+	copy_words(&l, &p->published, sizeof(l));
+	sum->link_count += atomic_load(&p->own_count);
+	sum->frames_in += e.frames_in;
+	sum->frames_out += e.frames_out;
+	sum->bytes_in += e.bytes_in;
+	sum->bytes_out += e.bytes_out;
+	sum->corrupt += e.corrupt;
+	sum->malformed += e.malformed;
+	sum->unclaimed += e.foreign + e.unknown + l.refused;
+	sum->partial_bursts += e.bursts_out_partial;
+	sum->resent += l.resent;
+	sum->late += l.late;
+	sum->duplicates += l.duplicates;
+	sum->credit_waits += l.credit_waits;
+	sum->window_waits += l.window_waits;
+	if (l.rtt_ns > sum->rtt_ns)
+		sum->rtt_ns = l.rtt_ns;
+	if (l.window > sum->window)
+		sum->window = l.window;
 }
 
 /* ---- worker ---- */
@@ -216,6 +249,27 @@ static bool look_after(struct link_port *p, struct remote_link *l, uint64_t now_
 	return wish != CLOSE_NOT;
 }
 
+/* Adds up what the links count, from time to time. */
+static void publish(struct link_port *p, uint64_t now_ns)
+{
+	struct net_link_counters sum = p->past;
+
+	if (now_ns - p->published_ns < PUBLISH_NS)
+		return;
+	p->published_ns = now_ns;
+	for (uint32_t i = 0; i < p->link_count; i++)
+		net_link_counters_add(&sum, net_link_counters(p->links[i]->link));
+	copy_words(&p->published, &sum, sizeof(sum));
+}
+
+static void add_to_past(struct link_port *p, struct net_link *l)
+{
+	net_link_counters_add(&p->past, net_link_counters(l));
+	p->past.rtt_ns = 0;
+	p->past.window = 0;
+	p->published_ns = 0;
+}
+
 /* Frames of others come in here, or it is the one that looks for the other side. */
 static bool does_serve(const struct link_port *p)
 {
@@ -231,11 +285,13 @@ uint32_t link_port_turn(struct link_port *p, uint64_t now_ns)
 		if (!look_after(p, l, now_ns))
 			continue;
 		net_endpoint_detach(p->endpoint, l->link);
+		add_to_past(p, l->link);
 		p->links[i--] = p->links[--p->link_count];
 		atomic_fetch_sub(&p->own_count, 1);
 		atomic_fetch_sub(p->config.open_count, 1);
 		atomic_store_explicit(&l->is_gone, true, memory_order_release);
 	}
+	publish(p, now_ns);
 	/* The queue of a device whose other side has fewer is not to be touched. */
 	return p->link_count > 0 || does_serve(p) ? net_endpoint_turn(p->endpoint, now_ns) : 0;
 }

@@ -58,12 +58,18 @@ const char *remote_link_take_failure(struct remote_link *l);
 /* Only when it is gone.  NULL is accepted. */
 void remote_link_forget(struct remote_link *l);
 
-/* What people are shown; each value is whole. */
-struct link_port_numbers {
-	struct net_endpoint_counters endpoint;
-	uint32_t link_count;
+/* What people are shown of all queues, as of a moment ago; each value is whole. */
+struct link_numbers {
+	uint32_t queue_count, link_count;
+	uint64_t frames_in, frames_out, bytes_in, bytes_out;
+	uint64_t resent, late, duplicates; /* pieces sent again; for nothing; frames seen before */
+	uint64_t corrupt, malformed;       /* frames */
+	uint64_t unclaimed;                /* frames for nobody here, or found no room */
+	uint64_t partial_bursts;           /* the port took less than it was given */
+	uint64_t credit_waits, window_waits;
+	uint64_t rtt_ns, window;           /* the largest now */
 };
-struct link_port_numbers link_port_numbers(const struct link_port *p);
+void link_port_add_numbers(const struct link_port *p, struct link_numbers *sum);
 
 /* ---- worker ---- */
 

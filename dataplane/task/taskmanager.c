@@ -565,6 +565,14 @@ uint32_t taskmanager_numbers(struct taskmanager *tm, struct task_numbers *out, u
 	return count;
 }
 
+bool taskmanager_link_numbers(const struct taskmanager *tm, struct link_numbers *out)
+{
+	*out = (struct link_numbers){.queue_count = tm->port_count};
+	for (uint32_t i = 0; i < tm->port_count; i++)
+		link_port_add_numbers(tm->ports[i], out);
+	return tm->port_count > 0;
+}
+
 void taskmanager_visit_counters(struct taskmanager *tm, struct attempt_id attempt,
 		void (*visit)(void *context, const char *uid, const char *name, uint64_t value),
 		void *context)

@@ -19,6 +19,7 @@
 
 struct buf_pool;
 struct clock;
+struct link_numbers;
 struct transport;
 struct taskmanager;
 
@@ -115,6 +116,9 @@ struct task_numbers {
 /* Fills up to `count_max` rows, one a task; returns how many.  Values are read while workers
  * write them: each is whole, together they are of about one moment. */
 uint32_t taskmanager_numbers(struct taskmanager *tm, struct task_numbers *out, uint32_t count_max);
+
+/* False: there is no port to other TaskManagers. */
+bool taskmanager_link_numbers(const struct taskmanager *tm, struct link_numbers *out);
 
 /* Operator counters of a task (names of the declaration): calls `visit` for each. */
 void taskmanager_visit_counters(struct taskmanager *tm, struct attempt_id attempt,

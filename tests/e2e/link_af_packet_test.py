@@ -2,6 +2,9 @@
 gives on one: two or three of them, with aligned and unaligned checkpoints, jumbo frames, and when
 each is killed."""
 
+import json
+import re
+
 from clusters import FlowJob
 from harness import expect, expect_equal
 from namespaces import Hosts, ip
@@ -23,6 +26,18 @@ def bridge(hosts, count):
         ip("-n", hosts.hub, "link", "set", f"data{i}", "master", "data")
 
 
+def watch(cluster):
+    """Both count what they send and hear."""
+    def counts():
+        text = cluster.ask("/metrics")
+        return all(len(re.findall(rf"^weir_taskmanager_link_{name}\{{.*\}} [1-9]", text, re.M)) == 2
+                   for name in ("framesSent", "framesReceived", "roundTripNanoseconds",
+                                "windowFrames", "links"))
+    cluster.world.wait_for(counts, "link metrics of both TaskManagers")
+    one = json.loads(cluster.ask("/taskmanagers"))["taskmanagers"][0]["weir"]
+    expect("net_af_packet0 (net_af_packet)" in one["linkPort"], f"the port: {one}")
+
+
 def kill_each(cluster):
     w = cluster.world
     for i in range(len(cluster.own)):
@@ -39,7 +54,7 @@ def test(w):
         job = FlowJob(w, hosts)
 
         large = taskmanager(",qpairs=2,framesz=12288,blocksz=12288", **{"weir.link.mtu": 9000})
-        summary, logs = job.run("two", [large] * 2)
+        summary, logs = job.run("two", [large] * 2, disturb=watch)
         expect_equal(summary["restarts"], 0, "restarts")
         expect(all("(net_af_packet): frames to 9014 bytes" in log for log in logs), f"{logs}")
         expect(all("2 queue pairs" in log and "by ring" in log for log in logs), f"{logs}")

@@ -42,12 +42,15 @@ static void join(void)
 	Weir__RegisterTaskManager m = WEIR__REGISTER_TASK_MANAGER__INIT;
 	Weir__Envelope e = WEIR__ENVELOPE__INIT;
 	char id[] = TM, host[] = "here", version[] = "1", pages[] = "no hugepages";
+	char address[] = "02:00:00:00:00:01 10.0.0.1 6125 1514 512 2", port[] = "net_memif0 ...";
 	uint32_t cores[] = {3, 5};
 
 	m.id = id;
 	m.host = host;
 	m.version = version;
 	m.pages = pages;
+	m.link_address = address;
+	m.link_port = port;
 	m.slot_count = 2;
 	m.n_cores = 2;
 	m.cores = cores;
@@ -185,6 +188,42 @@ Test(rest, answers_about_taskmanagers_in_the_shape_of_flink)
 	cr_assert_eq(json_integer_value(json_object_get(json, "slotsNumber")), 2);
 	cr_assert_eq(json_integer_value(json_array_get(json_object_get(own, "cores"), 1)), 5);
 	cr_assert_str_eq(rest_text_at(own, "pages"), "no hugepages");
+	cr_assert_str_eq(rest_text_at(own, "link"), "02:00:00:00:00:01 10.0.0.1 6125 1514 512 2");
+	cr_assert_str_eq(rest_text_at(own, "linkPort"), "net_memif0 ...");
+	json_decref(json);
+	connection_close(taskmanager);
+}
+
+static json_t *ask_link_metrics(void)
+{
+	return rest_ask("GET", "/taskmanagers/" TM "/metrics?get=link.framesSent,link.duplicates,"
+			"link.creditWaits,link.roundTripNanoseconds", NULL, 200);
+}
+
+Test(rest, shows_what_a_taskmanager_counts_of_its_links)
+{
+	Weir__TaskHeartbeat m = WEIR__TASK_HEARTBEAT__INIT;
+	Weir__LinkNumbers link = WEIR__LINK_NUMBERS__INIT;
+	Weir__Envelope e = WEIR__ENVELOPE__INIT;
+	const char *wanted[] = {"71", "72", "73", "74"};
+
+	join();
+	link.frames_out = 71;
+	link.duplicates = 72;
+	link.credit_waits = 73;
+	link.rtt_ns = 74;
+	m.link = &link;
+	e.body_case = WEIR__ENVELOPE__BODY_TASK_HEARTBEAT;
+	e.task_heartbeat = &m;
+	json_t *json = ask_link_metrics();
+	cr_assert_str_eq(rest_text_at(json_array_get(json, 0), "value"), "0");
+	json_decref(json);
+	cr_assert_eq(connection_send(taskmanager, &e), 0);
+	for (int i = 0; i < 50; i++)
+		loop_turn(rest_world.loop, 1000000);
+	json = ask_link_metrics();
+	for (size_t i = 0; i < 4; i++)
+		cr_assert_str_eq(rest_text_at(json_array_get(json, i), "value"), wanted[i]);
 	json_decref(json);
 	connection_close(taskmanager);
 }

@@ -273,6 +273,41 @@ Test(net_link, takes_no_frame_of_another_pair_of_attempts)
 	link_world_destroy(w);
 }
 
+Test(net_link, counts_what_it_waits_for)
+{
+	struct link_world_config c = clean();
+	struct link_world *w = link_world_create(&c);
+	struct net_link_counters sum = {.resent = 2, .rtt_ns = 1, .window = UINT64_MAX};
+
+	w->is_consuming = false;
+	for (int i = 0; i < 2000; i++)
+		link_world_step(w);
+	cr_assert_geq(net_link_counters(w->ends[0].link)->credit_waits, c.channel_count[0]);
+	w->is_consuming = true;
+	cr_assert(link_world_run(w, STEPS_MAX));
+
+	const struct net_link_counters *own = net_link_counters(w->ends[0].link);
+	net_link_counters_add(&sum, own);
+	cr_assert_eq(sum.resent, own->resent + 2);
+	cr_assert_eq(sum.credit_waits, own->credit_waits);
+	cr_assert_eq(sum.frames_out, own->frames_out);
+	cr_assert_eq(sum.rtt_ns, own->rtt_ns, "the larger");
+	cr_assert_eq(sum.window, UINT64_MAX, "the larger");
+	link_world_destroy(w);
+}
+
+Test(net_link, waits_for_its_window_when_there_is_more)
+{
+	struct link_world_config c = clean();
+
+	c.buf_bytes = 32768;
+	c.channel.credit_count = 16;
+	struct link_world *w = link_world_create(&c);
+	cr_assert(link_world_run(w, STEPS_MAX));
+	cr_assert_gt(net_link_counters(w->ends[0].link)->window_waits, 0);
+	link_world_destroy(w);
+}
+
 Test(net_link, is_refused_when_buffers_do_not_fit_the_frames_of_the_path)
 {
 	struct net_address a, b;
