@@ -99,7 +99,8 @@ static void print_socket(int run, char path[64])
 	snprintf(path, 64, "/tmp/weir-%d-vhost.sock", run);
 }
 
-/* Whoever of two is started again finds the other: the second dials a memif, and it dials a
+/* The peer of a virtio-user device maps its memory, and takes no more than eight files of it.
+ * Whoever of two is started again finds the other: the second dials a memif, and it dials a
  * virtio-user device that listens. */
 void run_link_words(const struct run_link *l, uint32_t index, int run, struct run_link_words *w)
 {
@@ -115,7 +116,8 @@ void run_link_words(const struct run_link *l, uint32_t index, int run, struct ru
 	case RUN_LINK_VHOST:
 		snprintf(device, sizeof(device), "%s", index == 0 ? "virtio_user0" : "vhost0");
 		snprintf(arguments, sizeof(arguments),
-				index == 0 ? "path=%s,server=1,queue_size=1024"
+				index == 0 ? "path=%s,server=1,queue_size=1024 "
+					     "--single-file-segments"
 					   : "iface=%s,client=1",
 				path);
 		break;
