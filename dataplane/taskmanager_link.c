@@ -201,6 +201,7 @@ void taskmanager_link_fill(const struct taskmanager_link *l, struct taskmanager_
 	config->link_address = l->address;
 	config->link_gateway = l->has_gateway ? l->gateway : NULL;
 	config->is_link_spread = port_steering_is_spread(port_steering(l->port));
+	config->does_link_join_two = port_joins_two(l->port);
 	config->link_connect_timeout_ns = CONNECT_TIMEOUT_NS;
 	config->link_peer_timeout_ns = l->peer_timeout_ns;
 }

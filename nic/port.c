@@ -238,9 +238,11 @@ void port_try_start(struct port *p)
 {
 	if (!p->traits->dials)
 		return;
-	atomic_store(&p->is_started, false);
-	if (is_somebody_in(p))
-		return; /* the next time it is out */
+	bool was_started = atomic_exchange(&p->is_started, false);
+	if (is_somebody_in(p)) {
+		atomic_store(&p->is_started, was_started); /* the next time it is out */
+		return;
+	}
 	(void)rte_eth_dev_stop(p->id);
 	atomic_store(&p->is_started, rte_eth_dev_start(p->id) == 0);
 }
@@ -366,6 +368,11 @@ enum port_steering port_steering(const struct port *p)
 struct rte_ring *port_handed(const struct port *p, uint32_t queue)
 {
 	return p->handed[queue];
+}
+
+bool port_joins_two(const struct port *p)
+{
+	return p->traits->pairs;
 }
 
 uint16_t port_udp_port(const struct port *p)

@@ -55,6 +55,8 @@ uint32_t port_queue_count(const struct port *p);
 enum port_steering port_steering(const struct port *p);
 /* Frames that came in elsewhere and are for that queue; NULL when there is but one. */
 struct rte_ring *port_handed(const struct port *p, uint32_t queue);
+/* Its wire has two ends, and no more. */
+bool port_joins_two(const struct port *p);
 uint16_t port_udp_port(const struct port *p);
 
 /* "net_memif0 (net_memif): frames to 1514 bytes, bodies sent in place, ..." */

@@ -15,7 +15,7 @@ struct port_driver {
 	const char *name; /* "net_memif" */
 	bool copies;      /* its transmit call copies: nothing is left for later */
 	bool has_frame_size; /* framesz=, of which it does not tell */
-	bool pairs;       /* what is sent by one queue comes in at the same of the other side */
+	bool pairs;       /* joins two; what one queue sends comes in at the same one there */
 	bool spreads;     /* over its queues, whether asked or not */
 	bool dials;       /* a client that does not start before its server is there */
 	uint32_t rx_bufs; /* it takes so many at once beside its descriptors */

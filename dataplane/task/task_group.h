@@ -34,6 +34,7 @@ struct task_group_config {
 	struct clock *clock;
 	struct link_port *const *ports; /* one for each queue */
 	uint32_t port_count;            /* 0: none */
+	bool do_ports_join_two;         /* and no more */
 };
 
 /* Declares all operators and adds up.  -EINVAL, -ENOMEM. */

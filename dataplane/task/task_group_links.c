@@ -124,6 +124,27 @@ static int refuse(const struct task_group *g, uint32_t index, int status,
 	return status;
 }
 
+static int check_port(const struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
+{
+	uint32_t peers = g->config.deployment->peer_count;
+
+	if (g->config.port_count == 0) {
+		snprintf(error, TASKMANAGER_ERROR_BYTES,
+				"tasks of the job run on other TaskManagers, and this one has no "
+				"port to them; set weir.link.port");
+		return -EINVAL;
+	}
+	if (peers > 1 && g->config.do_ports_join_two) {
+		snprintf(error, TASKMANAGER_ERROR_BYTES,
+				"tasks of the job run on %u other TaskManagers, and the port of "
+				"this one joins two only; give it one of a network "
+				"(weir.link.port), or lower weir.job.taskmanagers",
+				peers);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int task_group_build_links(struct task_group *g, char error[TASKMANAGER_ERROR_BYTES])
 {
 	const struct deployment *d = g->config.deployment;
@@ -132,12 +153,8 @@ int task_group_build_links(struct task_group *g, char error[TASKMANAGER_ERROR_BY
 
 	if (d->peer_count == 0)
 		return 0;
-	if (g->config.port_count == 0) {
-		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"tasks of the job run on other TaskManagers, and this one has no "
-				"port to them; set weir.link.port");
+	if (check_port(g, error) != 0)
 		return -EINVAL;
-	}
 	struct crossing c = {
 		.out = calloc(most + 1, sizeof(c.out[0])),
 		.in = calloc(most + 1, sizeof(c.in[0])),

@@ -263,6 +263,7 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 		.clock = tm->config.clock,
 		.ports = tm->ports,
 		.port_count = tm->port_count,
+		.do_ports_join_two = tm->config.does_link_join_two,
 	};
 	struct task_group_need need;
 	struct task_group *group;

@@ -39,6 +39,7 @@ struct taskmanager_config {
 						i's */
 	struct net_address link_address; /* ours; as many queues as transports, 0: none */
 	bool is_link_spread;           /* frames come in at any of them */
+	bool does_link_join_two;       /* and no more */
 	const uint8_t *link_gateway;   /* MAC of the next hop, NULL: the peers are next */
 	uint64_t link_connect_timeout_ns, link_peer_timeout_ns;
 };
