@@ -23,6 +23,8 @@ static const char usage[] =
 		"Examples:\n"
 		"  weir-taskmanager --coordinator 10.0.0.1:6123 --config /etc/weir/host.yaml\n"
 		"  weir-taskmanager -D weir.cores=2,3 -D weir.idle=spin\n"
+		"  weir-taskmanager -D weir.link.port=net_af_packet0 \\\n"
+		"      -D weir.eal.args=--vdev=net_af_packet0,iface=eth1\n"
 		"  weir-taskmanager --probe --json\n";
 
 /* ---- the command line ---- */
