@@ -190,6 +190,9 @@ static int configure(struct port *p, const struct port_config *config,
 	p->can_udp_checksum = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
 	conf.txmode.offloads = info.tx_offload_capa &
 			(RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
+	/* Frames in one piece are all of one pool, and nobody else has them. */
+	if (!p->has_segments)
+		conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	if (p->mtu <= info.max_mtu && p->mtu + ETHERNET_BYTES + RTE_ETHER_CRC_LEN <=
 			info.max_rx_pktlen)
 		conf.rxmode.mtu = p->mtu;
