@@ -25,6 +25,7 @@ WORDS = {"true": "false", "false": "true"}
 SILENT = re.compile(r"CHECK|static_assert|log_\w+|scenario_trace")
 # Only memory is lost without them; the sanitizers look after that.
 UNMAKING = re.compile(r".*_(destroy|free)|destroy")
+FREEING = re.compile(r"free")
 # More than they are asked for does no harm.
 ALLOCATORS = re.compile(r"heap_\w+|malloc|calloc|realloc|reallocarray")
 KEYWORDS = {"if", "for", "while", "switch", "else", "do", "case", "default", "goto", "sizeof",
@@ -142,7 +143,8 @@ def is_expression(tokens, i):
         return second == ";"
     if first == "*" or first in ("++", "--"):
         return tokens[i + 1].kind == "word"
-    if tokens[i].kind != "word" or first in KEYWORDS or first in TYPES or SILENT.fullmatch(first):
+    if tokens[i].kind != "word" or first in KEYWORDS or first in TYPES or \
+            SILENT.fullmatch(first) or FREEING.fullmatch(first):
         return False
     return second in ("(", "=", "->", ".", "[", "++", "--", "+=", "-=", "|=", "&=", "*=", "^=",
                       "%=", "/=", ">>=", "<<=")

@@ -21,6 +21,8 @@ SHARED = {"control/coordinator/meson.build": ("rules_lib", "coordinator_lib"),
           "dataplane/meson.build": ("snapshot_lib", "channel_lib"),
           "dataplane/checkpoint/meson.build": ("state_lib",)}
 
+LIBRARY_FOLDERS = [os.path.dirname(file) for file in SHARED]
+
 # Most mutants are noticed by the quick build; the other is asked about the rest.
 QUICK, SANITIZED = "build", "build-sanitized"
 SETTINGS = {QUICK: [], SANITIZED: ["-Db_sanitize=address"]}
@@ -38,8 +40,8 @@ def read_bytes(path):
 def content_for_tree(name, source):
     content = read_bytes(source)
     for library in SHARED.get(name, ()):
-        content = content.replace(f"{library} = static_library(".encode(),
-                                  f"{library} = shared_library(".encode())
+        content = content.replace(f"\n{library} = static_library(".encode(),
+                                  f"\n{library} = shared_library(".encode())
     return content
 
 
@@ -226,7 +228,27 @@ class Bench:
                 os.remove(os.path.join(libraries, other))
         words = [result if w == made else changed if w == library else w
                  for w in self.tree.link_words(build, library)]
-        return libraries if run(words, folder, 60)[0] == 0 else None
+        if run(words, folder, 60)[0] != 0:
+            return None
+        return ":".join([libraries] + [os.path.join(folder, p) for p in LIBRARY_FOLDERS])
+
+    def is_sound(self, group):
+        """Whether the quickest test passes with each library of the group put in its place."""
+        known = set()
+        for build in (QUICK, SANITIZED):
+            for file in group["files"]:
+                library = self.tree.commands[build, file][2]
+                if (build, library) in known:
+                    continue
+                known.add((build, library))
+                text = read_bytes(os.path.join(self.tree.folder, file)).decode()
+                libraries = self.build(build, file, text)
+                test = self.tests_in_order(group, file, {}, build)[0]
+                if libraries is None or self.tree.try_test(
+                        build, test, group, libraries, SETUP_SECONDS) is not None:
+                    print(f"scripts/mutate: {build}: {library} does not do in its place")
+                    return False
+        return True
 
     def judge(self, group, file, text, counts):
         """What noticed: the name of a test, or None.  `broken`: it does not compile."""

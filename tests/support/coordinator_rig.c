@@ -81,8 +81,13 @@ void rig_drain(struct rig *r)
 			.properties = d.properties,
 			.reason = d.reason,
 		};
-		if (d.kind == DECIDE_DELETE)
+		if (d.kind == DECIDE_DELETE) {
 			l->deletion = d.deletion->kind;
+			for (uint32_t i = 0; i < d.deletion->files.count; i++)
+				snprintf(l->files + strlen(l->files),
+						sizeof(l->files) - strlen(l->files), "%s ",
+						d.deletion->files.names[i]);
+		}
 		if (d.text != NULL)
 			snprintf(l->text, sizeof(l->text), "%s", d.text);
 		if (d.path != NULL)

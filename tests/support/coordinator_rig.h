@@ -25,6 +25,7 @@ struct rig_decision {
 	enum checkpoint_failure_reason reason;
 	char text[RIG_TEXT_BYTES];
 	char path[RIG_TEXT_BYTES];
+	char files[RIG_TEXT_BYTES]; /* to be deleted, each with a space behind it */
 };
 
 struct rig {

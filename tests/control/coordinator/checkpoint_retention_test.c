@@ -189,6 +189,7 @@ Test(checkpoint_retention, the_end_waits_for_what_is_being_written_and_deleted)
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
 	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 2));
 	cr_assert(eq(u32, rig_count(&r, DECIDE_REMOVE_ID_COUNTER), 1));
+	cr_assert(eq(i64, rig_find(&r, DECIDE_NOTIFY_COMPLETE)->other_id, 0));
 	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
 	rig_drain(&r);
 	cr_assert(eq(u32, rig_count(&r, DECIDE_REMOVE_ID_COUNTER), 1));
@@ -208,6 +209,8 @@ Test(checkpoint_retention, recovery_refuses_two_of_one_id)
 	entries[1]->id = 3;
 	cr_assert(eq(int, checkpoint_coordinator_recover(r.c, entries, 2), 0));
 	cr_assert(eq(i64, checkpoint_coordinator_retained(r.c, 0)->id, 3));
+	cr_assert(checkpoint_coordinator_retained(r.c, 0)->is_restored);
+	cr_assert(checkpoint_coordinator_retained(r.c, 1)->is_restored);
 	cr_assert(eq(i64, checkpoint_coordinator_restore_latest(r.c, r.now)->id, 4));
 	cr_assert(eq(i64, checkpoint_stats_restored(checkpoint_coordinator_stats(r.c))->id, 4));
 	rig_close(&r);
@@ -228,11 +231,29 @@ Test(checkpoint_retention, a_restored_snapshot_that_cannot_be_listed_fails_the_j
 			0));
 	rig_drain(&r);
 	cr_assert(eq(i64, rig_find(&r, DECIDE_SET_NEXT_ID)->id, 10));
-	checkpoint_coordinator_on_index_added(
-			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, -EIO, r.now);
-	rig_drain(&r);
+	cr_assert(checkpoint_coordinator_retained(r.c, 0)->is_restored);
+	for (int i = 0; i < 2; i++) { /* one failure, however often it is told */
+		checkpoint_coordinator_on_index_added(
+				r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, -EIO, r.now);
+		rig_drain(&r);
+	}
 	cr_assert(eq(u32, rig_count(&r, DECIDE_FAIL_JOB), 1));
+	cr_assert(eq(int, (int)rig_find(&r, DECIDE_FAIL_JOB)->reason, REASON_IO_EXCEPTION));
+	cr_assert(eq(i64, rig_find(&r, DECIDE_FAIL_JOB)->id, 0));
+	cr_assert(eq(str, rig_find(&r, DECIDE_FAIL_JOB)->text,
+			"adding the restored snapshot to the list of completed checkpoints: "
+			"Input/output error"));
 	rig_close(&r);
+}
+
+static void acknowledge_file(struct rig *r, int64_t id, uint32_t subtask, const char *file)
+{
+	struct acknowledgement a = { .subtask = subtask,
+		.attempt = execution_graph_attempt(r->graph, subtask), .checkpoint_id = id };
+
+	file_list_add(&a.state.files, file);
+	checkpoint_coordinator_on_acknowledge(r->c, &a, r->now);
+	rig_drain(r);
 }
 
 Test(checkpoint_retention, a_request_that_waited_for_deletions_begins_when_they_end)
@@ -366,5 +387,227 @@ Test(checkpoint_retention, what_cannot_leave_the_list_when_the_job_has_ended_kee
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
 	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 2), 1));
 	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 0));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_snapshot_that_may_not_be_listed_fails_the_job_too)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct completed_checkpoint *snapshot;
+	struct rig r;
+
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_INDEX_ADD] = false;
+	completed_checkpoint_create(&snapshot, 9, "there");
+	cr_assert(eq(int,
+			checkpoint_coordinator_restore_snapshot(
+					r.c, snapshot, CLAIM_MODE_CLAIM, r.now),
+			0));
+	rig_drain(&r);
+	checkpoint_coordinator_on_index_added(
+			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, INDEX_MAYBE, r.now);
+	rig_drain(&r);
+	cr_assert(eq(str, rig_find(&r, DECIDE_FAIL_JOB)->text,
+			"adding the restored snapshot to the list of completed checkpoints: nobody "
+			"can say whether it was written"));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, ids_are_above_zero_and_above_what_is_stored)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	const int64_t bad[] = { 0, -1, INT64_MAX, 4 };
+	struct completed_checkpoint *entries[3], *snapshot;
+	struct rig r;
+
+	rig_open(&r, &config);
+	completed_checkpoint_create(&entries[0], 0, "a");
+	completed_checkpoint_create(&entries[1], 4, "b");
+	completed_checkpoint_create(&entries[2], 4, "c");
+	cr_assert(eq(int, checkpoint_coordinator_recover(r.c, entries, 2), -EINVAL));
+	entries[0]->id = 1;
+	cr_assert(eq(int, checkpoint_coordinator_recover(r.c, entries, 3), -EINVAL));
+	entries[2]->id = 2;
+	cr_assert(eq(int, checkpoint_coordinator_recover(r.c, entries, 3), 0));
+	completed_checkpoint_create(&snapshot, 0, "there");
+	for (int i = 0; i < 4; i++) {
+		snapshot->id = bad[i];
+		cr_assert(eq(int,
+				checkpoint_coordinator_restore_snapshot(
+						r.c, snapshot, CLAIM_MODE_CLAIM, r.now),
+				-EINVAL));
+	}
+	snapshot->id = 5;
+	cr_assert(eq(int,
+			checkpoint_coordinator_restore_snapshot(
+					r.c, snapshot, CLAIM_MODE_CLAIM, r.now),
+			0));
+	rig_close(&r);
+}
+
+/* ST-5: as if it had been there when the job ended. */
+Test(checkpoint_retention, what_is_stored_while_the_job_ends_is_kept_by_its_policy)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.retention = RETAIN_ON_CANCELLATION;
+	rig_open(&r, &config);
+	complete(&r, 1, NULL);
+	r.is_auto[DECIDE_INDEX_ADD] = false;
+	complete(&r, 2, NULL);
+	checkpoint_coordinator_end(r.c, JOB_CANCELED, r.now);
+	rig_drain(&r);
+	cr_assert(eq(i64, rig_find(&r, DECIDE_REMOVE_ID_COUNTER)->id, 0));
+	checkpoint_coordinator_on_index_added(
+			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 2));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 0));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, an_answer_that_is_repeated_stores_nothing_again)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	uint64_t token;
+	struct rig r;
+
+	rig_open(&r, &config);
+	complete(&r, 1, NULL);
+	token = rig_find(&r, DECIDE_INDEX_ADD)->token;
+	cr_assert(ne(u64, token, rig_find(&r, DECIDE_WRITE_METADATA)->token));
+	checkpoint_coordinator_on_index_added(r.c, token, 0, r.now);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	checkpoint_coordinator_on_index_added(r.c, token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_NOTIFY_COMPLETE), 1));
+	rig_close(&r);
+}
+
+/* AK-5: a message may be repeated at any time. */
+Test(checkpoint_retention, a_repeated_message_deletes_nothing_that_is_being_stored_or_removed)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.concurrent_max = 2;
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_INDEX_ADD] = r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	for (uint32_t i = 0; i < 3; i++)
+		acknowledge_file(&r, 2, i, "two"); /* behind one that is pending */
+	acknowledge_file(&r, 2, 0, "two");
+	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 0));
+	cr_assert(checkpoint_coordinator_is_storing(r.c));
+	acknowledge_file(&r, 2, 0, "other");
+	cr_assert(eq(u32, count_deletions(&r, DELETION_LATE, 2), 1));
+	checkpoint_coordinator_on_index_added(
+			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, 0, r.now);
+	rig_drain(&r);
+	acknowledge_file(&r, 2, 0, "two");
+	r.is_auto[DECIDE_INDEX_ADD] = true;
+	complete(&r, 3, NULL);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	for (uint32_t i = 0; i < 3; i++)
+		acknowledge_file(&r, 4, i, "four");
+	complete(&r, 5, NULL); /* 2, 3 and 4 are on their way out */
+	acknowledge_file(&r, 4, 0, "four");
+	acknowledge_file(&r, 2, 0, "two");
+	cr_assert(eq(u32, count_deletions(&r, DELETION_LATE, 2), 1));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_LATE, 4), 0));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_request_that_waits_through_a_restart_begins_with_it)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	r.now.now_ns += 70 * NS_PER_MS;
+	r.now.wall_ms += 70;
+	cr_assert(eq(ptr, (void *)checkpoint_coordinator_restore_latest(r.c, r.now), NULL));
+	rig_drain(&r);
+	cr_assert(eq(i64, rig_find(&r, DECIDE_TRIGGER_TASKS)->timestamp_ms, r.now.wall_ms));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, a_removal_that_failed_is_tried_again_at_the_end)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	complete(&r, 1, NULL);
+	r.is_auto[DECIDE_INDEX_REMOVE] = false;
+	complete(&r, 2, NULL);
+	answer_removal(&r, 1, -EIO);
+	r.is_auto[DECIDE_INDEX_REMOVE] = true;
+	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 3));
+	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 1));
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, shared_files_of_what_was_never_complete_go_at_the_end)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge(&r, 1, 0, "shared");
+	rig_pass(&r, 500);
+	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 0));
+	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 1));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, closing_waits_for_each_single_thing_that_is_out)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	rig_request(&r, REQUEST_CHECKPOINT);
+	cr_assert(checkpoint_coordinator_is_busy(r.c));
+	rig_acknowledge_all(&r, 1, NULL);
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	r.is_auto[DECIDE_INDEX_REMOVE] = r.is_auto[DECIDE_DELETE] = false;
+	complete(&r, 2, NULL);
+	cr_assert(checkpoint_coordinator_is_busy(r.c));
+	answer_removal(&r, 1, 0);
+	cr_assert(checkpoint_coordinator_is_busy(r.c));
+	checkpoint_coordinator_on_deleted(r.c, rig_find(&r, DECIDE_DELETE)->token, 0, r.now);
+	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
+	rig_close(&r);
+}
+
+Test(checkpoint_retention, what_is_complete_remembers_what_the_job_began_from)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct completed_checkpoint *snapshot;
+	struct rig r;
+
+	rig_open(&r, &config);
+	completed_checkpoint_create(&snapshot, 5, "there");
+	cr_assert(eq(int,
+			checkpoint_coordinator_restore_snapshot(
+					r.c, snapshot, CLAIM_MODE_NO_CLAIM, r.now),
+			0));
+	rig_drain(&r);
+	r.id = 5;
+	complete(&r, 6, NULL);
+	cr_assert(eq(i64, checkpoint_coordinator_retained(r.c, 0)->id, 6));
+	cr_assert(eq(i64, checkpoint_coordinator_retained(r.c, 0)->unclaimed_id_max, 5));
 	rig_close(&r);
 }

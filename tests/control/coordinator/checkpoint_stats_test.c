@@ -21,6 +21,9 @@ static void rig_open(struct rig *r, uint32_t history_max)
 	uint32_t culprit;
 
 	cr_assert(eq(int, execution_graph_create(&r->graph, &vertex, 1, NULL, 0), 0));
+	for (uint32_t i = 0; i < 3; i++)
+		execution_graph_set_attempt(
+				r->graph, i, (struct attempt_id){ { .bytes = { 5, (uint8_t)i } } });
 	execution_graph_set_state(r->graph, 0, EXECUTION_FINISHED);
 	execution_graph_set_state(r->graph, 1, EXECUTION_RUNNING);
 	execution_graph_set_state(r->graph, 2, EXECUTION_RUNNING);
@@ -83,6 +86,10 @@ Test(checkpoint_stats, a_completed_checkpoint_has_sums_times_and_its_subtasks)
 	cr_assert(eq(i64, c->processed_bytes, 6));
 	cr_assert(eq(i64, c->persisted_bytes, 2));
 	cr_assert(eq(i64, checkpoint_record_duration_ms(c), 30));
+	cr_assert(eq(i64, c->end_ms, 1035));
+	cr_assert(eq(u32, checkpoint_record_slowest(c), 2));
+	cr_assert(eq(int, c->subtasks[1].attempt.id.bytes[0], 5));
+	cr_assert(eq(int, c->subtasks[1].attempt.id.bytes[1], 1));
 	cr_assert(eq(str, c->location, "there"));
 	cr_assert(eq(ptr, (void *)checkpoint_stats_latest_completed(r.s), (void *)c));
 	rig_close(&r);
@@ -111,6 +118,10 @@ Test(checkpoint_stats, counts_and_summaries_are_of_all_that_ever_were)
 	cr_assert(eq(u64, n.in_progress, 1));
 	cr_assert(eq(u64, checkpoint_stats_summary(r.s, SUMMARY_DURATION_MS)->count, 5));
 	cr_assert(eq(i64, checkpoint_stats_summary(r.s, SUMMARY_DURATION_MS)->max, 30));
+	cr_assert(eq(i64, checkpoint_stats_summary(r.s, SUMMARY_CHECKPOINTED_BYTES)->max, 20));
+	cr_assert(eq(i64, checkpoint_stats_summary(r.s, SUMMARY_STATE_BYTES)->max, 200));
+	cr_assert(eq(i64, checkpoint_stats_summary(r.s, SUMMARY_PROCESSED_BYTES)->max, 6));
+	cr_assert(eq(i64, checkpoint_stats_summary(r.s, SUMMARY_PERSISTED_BYTES)->max, 2));
 	rig_close(&r);
 }
 
@@ -244,5 +255,194 @@ Test(checkpoint_stats, what_is_in_progress_is_told_in_the_same_words)
 	free(text);
 	failure_of(&r);
 	cr_assert_null(checkpoint_stats_explain_pending(r.s, 1050));
+	rig_close(&r);
+}
+
+static void fail(struct rig *r, int64_t id, uint32_t subtask)
+{
+	checkpoint_stats_on_failed(r->s, id,
+			&(struct checkpoint_blame){ .reason = REASON_DECLINED, .subtask = subtask },
+			2000);
+}
+
+Test(checkpoint_stats, before_anybody_has_acknowledged_there_is_no_time_and_nobody_to_name)
+{
+	struct rig r;
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 1000);
+
+	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
+
+	cr_assert(eq(i64, checkpoint_record_duration_ms(c), -1));
+	cr_assert(eq(i64, c->latest_ack_ms, -1));
+	cr_assert(eq(i64, c->end_ms, -1));
+	cr_assert(eq(i64, c->subtasks[1].ack_ms, -1));
+	cr_assert(eq(u32, checkpoint_record_slowest(c), UINT32_MAX));
+	cr_assert(eq(u32, c->failure_subtask, UINT32_MAX));
+	rig_close(&r);
+}
+
+/* Simulated time begins at 0. */
+Test(checkpoint_stats, the_first_millisecond_is_a_time_like_any_other)
+{
+	struct rig r;
+	struct acknowledgement first = ack(1, 1);
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 0);
+	checkpoint_stats_on_phase(r.s, 1, PHASE_TASKS);
+	checkpoint_stats_on_acknowledge(r.s, &first, 0);
+
+	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
+
+	cr_assert(eq(i64, checkpoint_record_duration_ms(c), 0));
+	checkpoint_stats_on_acknowledge(r.s, &first, 5);
+	checkpoint_stats_on_incomplete(r.s, &first, 5);
+	cr_assert(eq(u32, c->acknowledged_count, 2));
+	cr_assert(not(c->subtasks[1].is_aborted));
+	char *text = checkpoint_stats_explain_pending(r.s, 10);
+	cr_assert_not_null(strstr(text, ": src (3/3) has not acknowledged"), "%s", text);
+	free(text);
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, one_unaligned_subtask_makes_it_unaligned)
+{
+	struct rig r;
+	struct acknowledgement first = ack(1, 1), second = ack(1, 2);
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
+	first.metrics.is_unaligned = true;
+	checkpoint_stats_on_acknowledge(r.s, &first, 110);
+	checkpoint_stats_on_acknowledge(r.s, &second, 120);
+	cr_assert(checkpoint_stats_find(r.s, 1)->is_unaligned);
+	complete(&r, 2, 200);
+	cr_assert(not(checkpoint_stats_find(r.s, 2)->is_unaligned));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, what_comes_after_the_end_or_from_nobody_changes_nothing)
+{
+	struct rig r;
+	struct acknowledgement late = ack(1, 1), stranger = ack(1, 3), lost = ack(9, 1);
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
+	checkpoint_stats_on_phase(r.s, 1, PHASE_METADATA);
+	checkpoint_stats_on_acknowledge(r.s, &stranger, 110);
+	checkpoint_stats_on_incomplete(r.s, &stranger, 110);
+	checkpoint_stats_on_acknowledge(r.s, &lost, 110);
+	checkpoint_stats_on_phase(r.s, 9, PHASE_INDEX);
+	fail(&r, 1, 3);
+	checkpoint_stats_on_acknowledge(r.s, &late, 2100);
+	checkpoint_stats_on_phase(r.s, 1, PHASE_INDEX);
+
+	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
+
+	cr_assert(eq(u32, c->acknowledged_count, 1));
+	cr_assert(eq(i64, c->state_bytes, 0));
+	cr_assert(eq(int, (int)c->phase, PHASE_METADATA));
+	cr_assert(eq(int, (int)c->reason, REASON_DECLINED));
+	cr_assert(eq(u32, c->failure_subtask, UINT32_MAX));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, the_slowest_is_who_was_last_or_who_failed)
+{
+	struct rig r;
+	struct acknowledgement second = ack(1, 2);
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
+	checkpoint_stats_on_acknowledge(r.s, &second, 110);
+	cr_assert(eq(u32, checkpoint_record_slowest(checkpoint_stats_find(r.s, 1)), 2));
+	fail(&r, 1, 1);
+	cr_assert(eq(u32, checkpoint_record_slowest(checkpoint_stats_find(r.s, 1)), 1));
+	second.checkpoint_id = 2;
+	checkpoint_stats_on_pending(r.s, 2, &checkpoint, r.plan, 200);
+	checkpoint_stats_on_acknowledge(r.s, &second, 210);
+	checkpoint_stats_on_phase(r.s, 2, PHASE_METADATA); /* nobody is waited for */
+	fail(&r, 2, UINT32_MAX);
+	cr_assert(eq(u32, checkpoint_record_slowest(checkpoint_stats_find(r.s, 2)), 2));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, the_history_is_cut_with_every_event)
+{
+	struct rig r;
+
+	rig_open(&r, 1);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
+	checkpoint_stats_on_pending(r.s, 2, &checkpoint, r.plan, 100);
+	complete(&r, 3, 100);
+	cr_assert_null(checkpoint_stats_find(r.s, 3));
+	cr_assert_not_null(checkpoint_stats_find(r.s, 1));
+	cr_assert_not_null(checkpoint_stats_find(r.s, 2));
+	fail(&r, 1, UINT32_MAX);
+	cr_assert_null(checkpoint_stats_find(r.s, 1));
+	checkpoint_stats_on_completed(r.s, 2, "there", 300);
+	cr_assert_not_null(checkpoint_stats_find(r.s, 2));
+	checkpoint_stats_on_pending(r.s, 4, &checkpoint, r.plan, 400);
+	cr_assert_null(checkpoint_stats_find(r.s, 2));
+	cr_assert_not_null(checkpoint_stats_find(r.s, 4));
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, whom_it_waits_for_may_be_the_first_of_all)
+{
+	struct rig r;
+
+	rig_open(&r, 10);
+	complete(&r, 1, 100);
+	execution_graph_set_state(r.graph, 0, EXECUTION_RUNNING);
+	checkpoint_plan_destroy(r.plan);
+	cr_assert(eq(int, checkpoint_plan_calculate(&r.plan, r.graph, true, &(uint32_t){ 0 }), 0));
+	checkpoint_stats_on_pending(r.s, 2, &checkpoint, r.plan, 1000);
+	checkpoint_stats_on_phase(r.s, 2, PHASE_TASKS);
+	checkpoint_stats_on_progress(r.s, 1,
+			&(struct subtask_progress){ .stuck_ms = 200, .heard_ms = 1500 });
+	char *text = checkpoint_stats_explain_pending(r.s, 1500);
+	cr_assert_not_null(strstr(text, ": src (2/3) has not acknowledged (stuck in one call for "
+					"200 ms)"),
+			"%s", text);
+	free(text);
+	checkpoint_stats_on_progress(r.s, 0,
+			&(struct subtask_progress){ .stuck_ms = 200, .heard_ms = 1500 });
+	text = checkpoint_stats_explain_pending(r.s, 1500);
+	cr_assert_not_null(strstr(text, ": src (1/3) has not acknowledged"), "%s", text);
+	free(text);
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, a_call_is_long_after_200_ms_and_silence_after_a_second)
+{
+	char text[PROGRESS_TEXT_BYTES];
+	struct rig r;
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_progress(r.s, 1,
+			&(struct subtask_progress){ .stuck_ms = 199, .heard_ms = 1500 });
+	checkpoint_stats_print_progress(r.s, 1, 1500, text);
+	cr_assert_str_eq(text, "no barrier has come");
+	checkpoint_stats_print_progress(r.s, 1, 2499, text);
+	cr_assert_str_eq(text, "no barrier has come");
+	checkpoint_stats_print_progress(r.s, 1, 2500, text);
+	cr_assert_str_eq(text, "not heard for 1000 ms");
+	rig_close(&r);
+}
+
+Test(checkpoint_stats, restores_are_counted_and_the_last_is_kept)
+{
+	struct rig r;
+
+	rig_open(&r, 10);
+	checkpoint_stats_on_restored(r.s, 4, false, "a", 10);
+	checkpoint_stats_on_restored(r.s, 6, true, "b", 20);
+	cr_assert(eq(u64, checkpoint_stats_counts(r.s).restored, 2));
+	cr_assert(eq(i64, checkpoint_stats_restored(r.s)->id, 6));
+	cr_assert(eq(i64, checkpoint_stats_restored(r.s)->restore_ms, 20));
+	cr_assert_str_eq(checkpoint_stats_restored(r.s)->location, "b");
 	rig_close(&r);
 }
