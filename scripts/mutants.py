@@ -22,12 +22,13 @@ COMPARISONS = {"<": ["<=", ">="], "<=": ["<"], ">": [">=", "<="], ">=": [">"], "
                "+=": ["-="], "-=": ["+="]}
 WORDS = {"true": "false", "false": "true"}
 # Nothing is wrong without these; but a mistake of our own would go unnoticed.
-SILENT = re.compile(r"CHECK|static_assert|log_\w+|scenario_trace")
+SILENT = re.compile(r"CHECK|static_assert|log_\w+|scenario_trace|sizeof")
 # Only memory is lost without them; the sanitizers look after that.
 UNMAKING = re.compile(r".*_(destroy|free)|destroy")
 FREEING = re.compile(r"free")
 # More than they are asked for does no harm.
 ALLOCATORS = re.compile(r"heap_\w+|malloc|calloc|realloc|reallocarray")
+HINTS = re.compile(r"__builtin_expect")
 KEYWORDS = {"if", "for", "while", "switch", "else", "do", "case", "default", "goto", "sizeof",
             "return", "break", "continue"}
 TYPES = {"struct", "enum", "const", "static", "bool", "char", "int", "long", "unsigned", "void",
@@ -189,6 +190,8 @@ def mark_behind_the_end(tokens, marks):
 def all_changes(tokens):
     quiet, generous = marked(tokens, SILENT), marked(tokens, ALLOCATORS)
     mark_behind_the_end(tokens, quiet)
+    for _, last in calls_of(tokens, HINTS):
+        quiet[last - 1] = True
     for source in (small_changes(tokens), conditions(tokens), statements(tokens)):
         for first, last, new in source:
             is_count = tokens[first].kind == "number" and (

@@ -310,7 +310,5 @@ void input_channel_clear(struct input_channel *ch)
 	for (; ch->recovered_head < ch->recovered_count; ch->recovered_head++)
 		buf_release(ch->recovered[ch->recovered_head]);
 	free(ch->recovered);
-	ch->recovered = NULL;
 	record_reader_destroy(ch->reader);
-	ch->reader = NULL;
 }
