@@ -168,6 +168,7 @@ def step_tidy(gate):
         gate.command(f"tidy/planted_{name}", [f"tests/scripts/check_{name}_test.py"])
     gate.command("tidy/bench", ["tests/scripts/bench_test.py"])
     gate.command("tidy/mutants", ["tests/scripts/mutants_test.py"])
+    gate.command("tidy/mutants_listed", ["scripts/mutate", "--check"])
     gate.command("tidy/host_setup", ["tests/scripts/host_setup_test.py"])
 
 

@@ -278,10 +278,10 @@ static struct queued_request *new_request(struct checkpoint_coordinator *c,
 	return r;
 }
 
-/* The request a client asked for before under that id; 0: none. */
+/* The request a client asked for before under that id, which is not all zeros; 0: none. */
 static uint64_t find_client(const struct checkpoint_coordinator *c, struct id128 id)
 {
-	for (uint32_t i = 0; i < c->client_count && i < CLIENT_IDS_COUNT; i++) {
+	for (uint32_t i = 0; i < CLIENT_IDS_COUNT; i++) {
 		if (id128_is_equal(c->clients[i].id, id))
 			return c->clients[i].handle;
 	}
@@ -433,7 +433,7 @@ void checkpoint_coordinator_on_backlog(struct checkpoint_coordinator *c, uint32_
 	if (c->has_backlog[source] == has_backlog)
 		return;
 	c->has_backlog[source] = has_backlog;
-	c->backlog_count += has_backlog ? 1 : UINT32_MAX;
+	c->backlog_count = has_backlog ? c->backlog_count + 1 : c->backlog_count - 1;
 
 	int64_t interval_ms = current_interval(c);
 	uint64_t due_ns = now.now_ns + (uint64_t)interval_ms * NS_PER_MS;

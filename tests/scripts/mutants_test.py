@@ -53,6 +53,15 @@ class Changes(unittest.TestCase):
         self.assertEqual([m.key() for m in first], [m.key() for m in second])
         self.assertNotEqual(first[0].line, second[0].line)
 
+    def test_a_digest_is_of_the_function_alone(self):
+        first = mutants_of("x.c", "int f(int a)\n{\n\treturn a < b;\n}\n\nint g(void)\n{\n}\n")
+        second = mutants_of("x.c", "int e(void)\n{\n}\n\nint f(int a)\n{\n\treturn a < b;\n}\n\n"
+                                   "int g(void)\n{\n\tcall();\n}\n")
+        digest = {m.function: m.digest for m in first}
+        self.assertEqual(digest["f"], next(m.digest for m in second if m.function == "f"))
+        changed = mutants_of("x.c", "int f(int a)\n{\n\treturn a < c;\n}\n")
+        self.assertNotEqual(digest["f"], changed[0].digest)
+
 
 class LeftAlone(unittest.TestCase):
     def test_declarations_comments_and_texts(self):
@@ -69,6 +78,11 @@ class LeftAlone(unittest.TestCase):
 
     def test_what_only_gives_back(self):
         self.assertEqual(changes("free(a);", "x_destroy"), set())
+        self.assertEqual(changes("free(a);"), set())
+
+    def test_sizes_and_hints(self):
+        self.assertEqual(changes("call(sizeof(a[0]));"), {"call(sizeof(a[0])) -> nothing"})
+        self.assertEqual(changes("return __builtin_expect(a < b, 0);"), {"< -> <=", "< -> >="})
 
     def test_enumerations(self):
         self.assertEqual(mutants_of("x.c", "enum { A = 1, B = 2 };\n"), [])

@@ -279,3 +279,44 @@ Test(checkpoint_settings, the_smallest_interval_is_raised_to_the_pause_too)
 	cr_assert(eq(ptr, (void *)checkpoint_coordinator_config_normalise(&c), NULL));
 	cr_assert(eq(i64, c.interval_ms, 0));
 }
+
+/* ---- the scheduler ---- */
+
+Test(checkpoint_requests, an_interval_of_one_millisecond_is_one)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.smallest_ms = config.interval_ms = 1;
+	config.backlog_interval_ms = 1000;
+	rig_open(&r, &config);
+	cr_assert(eq(int, checkpoint_coordinator_start(r.c, r.now), 0));
+	rig_pass(&r, 1);
+	cr_assert(eq(u64, checkpoint_coordinator_next_periodic(r.c), r.now.now_ns + NS_PER_MS));
+	checkpoint_coordinator_on_backlog(r.c, 0, true, r.now);
+	rig_pass(&r, 1);
+	cr_assert(eq(u64, checkpoint_coordinator_next_periodic(r.c),
+			r.now.now_ns + 1000 * NS_PER_MS));
+	checkpoint_coordinator_on_backlog(r.c, 0, false, r.now);
+	cr_assert(eq(u64, checkpoint_coordinator_next_periodic(r.c), r.now.now_ns + NS_PER_MS));
+	rig_close(&r);
+}
+
+Test(checkpoint_requests, a_source_that_says_twice_that_it_has_backlog_says_once_that_it_has_none)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.interval_ms = 100;
+	config.backlog_interval_ms = 1000;
+	rig_open(&r, &config);
+	cr_assert(eq(int, checkpoint_coordinator_start(r.c, r.now), 0));
+	checkpoint_coordinator_on_backlog(r.c, 0, true, r.now);
+	checkpoint_coordinator_on_backlog(r.c, 0, true, r.now);
+	checkpoint_coordinator_on_backlog(r.c, 0, false, r.now);
+	for (int i = 0; i < 3; i++)
+		rig_pass(&r, 100);
+	cr_assert(le(u64, checkpoint_coordinator_next_periodic(r.c),
+			r.now.now_ns + 100 * NS_PER_MS));
+	rig_close(&r);
+}
