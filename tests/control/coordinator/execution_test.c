@@ -34,6 +34,16 @@ Test(execution, goes_its_way_and_remembers_when)
 	cr_assert_eq(e.entered_ms[EXECUTION_CANCELED], 0);
 }
 
+Test(execution, has_ended_when_it_finished_was_cancelled_or_failed)
+{
+	cr_assert_eq(e.subtask, 3);
+	for (int state = 0; state < EXECUTION_STATES_COUNT; state++) {
+		e.state = (enum execution_state)state;
+		cr_assert_eq(execution_is_terminal(&e), state == EXECUTION_FINISHED ||
+				state == EXECUTION_CANCELED || state == EXECUTION_FAILED);
+	}
+}
+
 Test(execution, that_has_ended_stays_as_it_ended)
 {
 	execution_enter(&e, EXECUTION_DEPLOYING, 1001);

@@ -230,6 +230,29 @@ Test(input_channel, each_event_that_is_due_is_in_line_until_it_has_passed)
 	edge_close(&e);
 }
 
+Test(input_channel, any_barrier_in_line_can_be_converted)
+{
+	struct input_early early;
+	struct edge e;
+
+	edge_open(&e, &EDGE_JOIN);
+	edge_send_run(&e, 0, 0, 4);
+	edge_announce(&e, 0, early_barrier(1, ALIGNMENT_ALIGNED));
+	edge_announce(&e, 0, early_barrier(2, ALIGNMENT_ALIGNED));
+	edge_push(&e, 0);
+	input_gate_poll(e.in[0]);
+	for (int64_t id = 1; id <= 2; id++) {
+		cr_assert(input_gate_next_early(e.in[0], &early));
+		cr_assert_eq(early.event->checkpoint_id, id);
+	}
+	cr_assert(input_gate_convert(e.in[0], 0, 2));
+	cr_assert(input_gate_next_early(e.in[0], &early));
+	cr_assert_eq(early.event->checkpoint_id, 2);
+	cr_assert(early.is_barrier);
+	cr_assert_not(input_gate_convert(e.in[0], 0, 2));
+	edge_close(&e);
+}
+
 Test(input_channel, what_a_poll_brought_is_buffers_and_events)
 {
 	struct edge e;
