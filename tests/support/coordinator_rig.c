@@ -154,6 +154,36 @@ void rig_acknowledge_all(struct rig *r, int64_t id, const char *shared)
 		rig_acknowledge(r, id, i, shared);
 }
 
+uint32_t rig_count_deletions(const struct rig *r, enum deletion_kind kind, int64_t id)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < r->count; i++)
+		count += r->log[i].kind == DECIDE_DELETE && r->log[i].deletion == kind &&
+				r->log[i].id == id;
+	return count;
+}
+
+void rig_complete(struct rig *r, int64_t id, const char *shared)
+{
+	rig_request(r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(r, id, shared);
+}
+
+void rig_answer_removal(struct rig *r, int64_t id, int status)
+{
+	for (uint32_t i = r->count; i > 0; i--) {
+		const struct rig_decision *l = &r->log[i - 1];
+
+		if (l->kind != DECIDE_INDEX_REMOVE || l->id != id)
+			continue;
+		checkpoint_coordinator_on_index_removed(r->c, l->token, status, r->now);
+		rig_drain(r);
+		return;
+	}
+	cr_assert(false, "%lld was not to be removed", (long long)id);
+}
+
 void rig_pass(struct rig *r, int64_t ms)
 {
 	r->now.now_ns += (uint64_t)ms * NS_PER_MS;

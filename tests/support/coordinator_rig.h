@@ -48,10 +48,15 @@ void rig_drain(struct rig *r);
 /* The newest decision of that kind; fails the test when there is none. */
 struct rig_decision *rig_find(struct rig *r, enum checkpoint_decision_kind kind);
 uint32_t rig_count(const struct rig *r, enum checkpoint_decision_kind kind);
+uint32_t rig_count_deletions(const struct rig *r, enum deletion_kind kind, int64_t id);
 
 uint64_t rig_request(struct rig *r, enum request_kind kind);
 /* `shared`: a shared file, or NULL. */
 void rig_acknowledge(struct rig *r, int64_t id, uint32_t subtask, const char *shared);
 void rig_acknowledge_all(struct rig *r, int64_t id, const char *shared);
+/* Asks for a checkpoint, which gets that id, and acknowledges it. */
+void rig_complete(struct rig *r, int64_t id, const char *shared);
+/* The removal of that checkpoint from the durable list ends. */
+void rig_answer_removal(struct rig *r, int64_t id, int status);
 /* Time passes, timers run. */
 void rig_pass(struct rig *r, int64_t ms);

@@ -8,37 +8,6 @@
 
 /* What scenario scripts cannot say about durable steps, one answer at a time. */
 
-static uint32_t count_deletions(const struct rig *r, enum deletion_kind kind, int64_t id)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < r->count; i++)
-		count += r->log[i].kind == DECIDE_DELETE && r->log[i].deletion == kind &&
-				r->log[i].id == id;
-	return count;
-}
-
-static void complete(struct rig *r, int64_t id, const char *shared)
-{
-	rig_request(r, REQUEST_CHECKPOINT);
-	rig_acknowledge_all(r, id, shared);
-}
-
-/* The removal of that checkpoint from the durable list ends. */
-static void answer_removal(struct rig *r, int64_t id, int status)
-{
-	for (uint32_t i = r->count; i > 0; i--) {
-		const struct rig_decision *l = &r->log[i - 1];
-
-		if (l->kind != DECIDE_INDEX_REMOVE || l->id != id)
-			continue;
-		checkpoint_coordinator_on_index_removed(r->c, l->token, status, r->now);
-		rig_drain(r);
-		return;
-	}
-	cr_assert(false, "%lld was not to be removed", (long long)id);
-}
-
 Test(checkpoint_retention, a_placeholder_for_an_unknown_file_fails_the_checkpoint)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
@@ -262,10 +231,10 @@ Test(checkpoint_retention, a_request_that_waited_for_deletions_begins_when_they_
 	struct rig r;
 
 	rig_open(&r, &config);
-	complete(&r, 1, NULL);
+	rig_complete(&r, 1, NULL);
 	r.is_auto[DECIDE_DELETE] = false;
-	complete(&r, 2, NULL);
-	complete(&r, 3, NULL);
+	rig_complete(&r, 2, NULL);
+	rig_complete(&r, 3, NULL);
 	rig_request(&r, REQUEST_CHECKPOINT);
 	cr_assert(eq(u32, rig_count(&r, DECIDE_TRIGGER_TASKS), 3));
 	r.now.now_ns += 70 * NS_PER_MS;
@@ -283,21 +252,21 @@ Test(checkpoint_retention, each_removal_is_answered_on_its_own)
 	struct rig r;
 
 	rig_open(&r, &config);
-	complete(&r, 1, "one");
+	rig_complete(&r, 1, "one");
 	r.is_auto[DECIDE_INDEX_REMOVE] = false;
 	for (int64_t id = 2; id <= 5; id++)
-		complete(&r, id, "one");
+		rig_complete(&r, id, "one");
 	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 4));
-	answer_removal(&r, 2, 0); /* neither the first nor the last */
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 2), 0)); /* 1 holds the file */
-	answer_removal(&r, 1, 0);
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 1));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 2), 1));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 3), 0));
-	answer_removal(&r, 4, 0);
-	answer_removal(&r, 3, 0);
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 3), 1));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 4), 1));
+	rig_answer_removal(&r, 2, 0); /* neither the first nor the last */
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 2), 0)); /* 1 holds the file */
+	rig_answer_removal(&r, 1, 0);
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 1), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 2), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 3), 0));
+	rig_answer_removal(&r, 4, 0);
+	rig_answer_removal(&r, 3, 0);
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 3), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 4), 1));
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
 	rig_close(&r);
 }
@@ -308,17 +277,17 @@ Test(checkpoint_retention, every_removal_that_failed_is_tried_again_and_no_other
 	struct rig r;
 
 	rig_open(&r, &config);
-	complete(&r, 1, NULL);
+	rig_complete(&r, 1, NULL);
 	r.is_auto[DECIDE_INDEX_REMOVE] = false;
 	for (int64_t id = 2; id <= 4; id++)
-		complete(&r, id, NULL);
-	answer_removal(&r, 1, -EIO);
-	answer_removal(&r, 3, -EIO);
+		rig_complete(&r, id, NULL);
+	rig_answer_removal(&r, 1, -EIO);
+	rig_answer_removal(&r, 3, -EIO);
 	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 3));
-	complete(&r, 5, NULL);
+	rig_complete(&r, 5, NULL);
 	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 6)); /* 1, 3 again, and 4 */
 	for (int64_t id = 1; id <= 4; id++)
-		answer_removal(&r, id, 0);
+		rig_answer_removal(&r, id, 0);
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
 	rig_close(&r);
 }
@@ -338,15 +307,15 @@ Test(checkpoint_retention, a_listed_checkpoint_keeps_its_files_whatever_else_lea
 	rig_drain(&r);
 	r.id = 5;
 	r.is_auto[DECIDE_INDEX_REMOVE] = false;
-	complete(&r, 6, "six");
-	complete(&r, 7, "seven");
+	rig_complete(&r, 6, "six");
+	rig_complete(&r, 7, "seven");
 	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 2));
 	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 0));
 	/* What is not ours, on its way out, holds nothing of ours. */
-	answer_removal(&r, 6, 0);
-	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 1));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 6), 1));
-	answer_removal(&r, 5, 0);
+	rig_answer_removal(&r, 6, 0);
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_SHARED, 0), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 6), 1));
+	rig_answer_removal(&r, 5, 0);
 	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 2));
 	rig_close(&r);
 }
@@ -357,16 +326,16 @@ Test(checkpoint_retention, what_was_on_its_way_out_when_the_job_ended_is_still_d
 	struct rig r;
 
 	rig_open(&r, &config);
-	complete(&r, 1, "one");
+	rig_complete(&r, 1, "one");
 	r.is_auto[DECIDE_INDEX_REMOVE] = false;
-	complete(&r, 2, "two");
+	rig_complete(&r, 2, "two");
 	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
 	rig_drain(&r);
-	answer_removal(&r, 2, 0);
-	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 0)); /* 1 is still listed */
-	answer_removal(&r, 1, 0);
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 1));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 1));
+	rig_answer_removal(&r, 2, 0);
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_SHARED, 0), 0)); /* 1 is still listed */
+	rig_answer_removal(&r, 1, 0);
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 1), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_SHARED, 0), 1));
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
 	rig_close(&r);
 }
@@ -377,16 +346,16 @@ Test(checkpoint_retention, what_cannot_leave_the_list_when_the_job_has_ended_kee
 	struct rig r;
 
 	rig_open(&r, &config);
-	complete(&r, 1, "one");
+	rig_complete(&r, 1, "one");
 	r.is_auto[DECIDE_INDEX_REMOVE] = false;
-	complete(&r, 2, "two");
+	rig_complete(&r, 2, "two");
 	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
 	rig_drain(&r);
-	answer_removal(&r, 2, 0);
-	answer_removal(&r, 1, -EIO);
+	rig_answer_removal(&r, 2, 0);
+	rig_answer_removal(&r, 1, -EIO);
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 2), 1));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 0));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 2), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 1), 0));
 	rig_close(&r);
 }
 
@@ -453,9 +422,9 @@ Test(checkpoint_retention, what_is_stored_while_the_job_ends_is_kept_by_its_poli
 
 	config.retention = RETAIN_ON_CANCELLATION;
 	rig_open(&r, &config);
-	complete(&r, 1, NULL);
+	rig_complete(&r, 1, NULL);
 	r.is_auto[DECIDE_INDEX_ADD] = false;
-	complete(&r, 2, NULL);
+	rig_complete(&r, 2, NULL);
 	checkpoint_coordinator_end(r.c, JOB_CANCELED, r.now);
 	rig_drain(&r);
 	cr_assert(eq(i64, rig_find(&r, DECIDE_REMOVE_ID_COUNTER)->id, 0));
@@ -474,7 +443,7 @@ Test(checkpoint_retention, an_answer_that_is_repeated_stores_nothing_again)
 	struct rig r;
 
 	rig_open(&r, &config);
-	complete(&r, 1, NULL);
+	rig_complete(&r, 1, NULL);
 	token = rig_find(&r, DECIDE_INDEX_ADD)->token;
 	cr_assert(ne(u64, token, rig_find(&r, DECIDE_WRITE_METADATA)->token));
 	checkpoint_coordinator_on_index_added(r.c, token, 0, r.now);
@@ -502,21 +471,21 @@ Test(checkpoint_retention, a_repeated_message_deletes_nothing_that_is_being_stor
 	cr_assert(eq(u32, rig_count(&r, DECIDE_DELETE), 0));
 	cr_assert(checkpoint_coordinator_is_storing(r.c));
 	acknowledge_file(&r, 2, 0, "other");
-	cr_assert(eq(u32, count_deletions(&r, DELETION_LATE, 2), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_LATE, 2), 1));
 	checkpoint_coordinator_on_index_added(
 			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, 0, r.now);
 	rig_drain(&r);
 	acknowledge_file(&r, 2, 0, "two");
 	r.is_auto[DECIDE_INDEX_ADD] = true;
-	complete(&r, 3, NULL);
+	rig_complete(&r, 3, NULL);
 	rig_request(&r, REQUEST_CHECKPOINT);
 	for (uint32_t i = 0; i < 3; i++)
 		acknowledge_file(&r, 4, i, "four");
-	complete(&r, 5, NULL); /* 2, 3 and 4 are on their way out */
+	rig_complete(&r, 5, NULL); /* 2, 3 and 4 are on their way out */
 	acknowledge_file(&r, 4, 0, "four");
 	acknowledge_file(&r, 2, 0, "two");
-	cr_assert(eq(u32, count_deletions(&r, DELETION_LATE, 2), 1));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_LATE, 4), 0));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_LATE, 2), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_LATE, 4), 0));
 	rig_close(&r);
 }
 
@@ -542,15 +511,15 @@ Test(checkpoint_retention, a_removal_that_failed_is_tried_again_at_the_end)
 	struct rig r;
 
 	rig_open(&r, &config);
-	complete(&r, 1, NULL);
+	rig_complete(&r, 1, NULL);
 	r.is_auto[DECIDE_INDEX_REMOVE] = false;
-	complete(&r, 2, NULL);
-	answer_removal(&r, 1, -EIO);
+	rig_complete(&r, 2, NULL);
+	rig_answer_removal(&r, 1, -EIO);
 	r.is_auto[DECIDE_INDEX_REMOVE] = true;
 	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
 	rig_drain(&r);
 	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_REMOVE), 3));
-	cr_assert(eq(u32, count_deletions(&r, DELETION_STORED, 1), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_STORED, 1), 1));
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
 	rig_close(&r);
 }
@@ -564,10 +533,10 @@ Test(checkpoint_retention, shared_files_of_what_was_never_complete_go_at_the_end
 	rig_request(&r, REQUEST_CHECKPOINT);
 	rig_acknowledge(&r, 1, 0, "shared");
 	rig_pass(&r, 500);
-	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 0));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_SHARED, 0), 0));
 	checkpoint_coordinator_end(r.c, JOB_FINISHED, r.now);
 	rig_drain(&r);
-	cr_assert(eq(u32, count_deletions(&r, DELETION_SHARED, 0), 1));
+	cr_assert(eq(u32, rig_count_deletions(&r, DELETION_SHARED, 0), 1));
 	rig_close(&r);
 }
 
@@ -583,9 +552,9 @@ Test(checkpoint_retention, closing_waits_for_each_single_thing_that_is_out)
 	rig_acknowledge_all(&r, 1, NULL);
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
 	r.is_auto[DECIDE_INDEX_REMOVE] = r.is_auto[DECIDE_DELETE] = false;
-	complete(&r, 2, NULL);
+	rig_complete(&r, 2, NULL);
 	cr_assert(checkpoint_coordinator_is_busy(r.c));
-	answer_removal(&r, 1, 0);
+	rig_answer_removal(&r, 1, 0);
 	cr_assert(checkpoint_coordinator_is_busy(r.c));
 	checkpoint_coordinator_on_deleted(r.c, rig_find(&r, DECIDE_DELETE)->token, 0, r.now);
 	cr_assert(not(checkpoint_coordinator_is_busy(r.c)));
@@ -606,7 +575,7 @@ Test(checkpoint_retention, what_is_complete_remembers_what_the_job_began_from)
 			0));
 	rig_drain(&r);
 	r.id = 5;
-	complete(&r, 6, NULL);
+	rig_complete(&r, 6, NULL);
 	cr_assert(eq(i64, checkpoint_coordinator_retained(r.c, 0)->id, 6));
 	cr_assert(eq(i64, checkpoint_coordinator_retained(r.c, 0)->unclaimed_id_max, 5));
 	rig_close(&r);

@@ -32,10 +32,10 @@ Test(execution_graph, a_vertex_has_subtasks_and_an_edge_leads_on)
 	const struct execution_vertex good[] = { { "a", 1, false }, { "b", 2, false },
 		{ "c", 1, false } };
 	const struct execution_vertex none[] = { { "a", 1, false }, { "b", 0, false } };
-	const struct execution_edge line[] = { { 0, 1, EDGE_ALL_TO_ALL }, { 1, 2, EDGE_ALL_TO_ALL } };
-	const struct execution_edge loop[] = { { 0, 1, EDGE_ALL_TO_ALL }, { 1, 1, EDGE_ALL_TO_ALL } };
-	const struct execution_edge back[] = { { 0, 1, EDGE_ALL_TO_ALL }, { 2, 1, EDGE_ALL_TO_ALL } };
-	const struct execution_edge away[] = { { 0, 1, EDGE_ALL_TO_ALL }, { 1, 3, EDGE_ALL_TO_ALL } };
+	const struct execution_edge line[] = { { 0, 1, EDGE_POINTWISE }, { 1, 2, EDGE_POINTWISE } };
+	const struct execution_edge loop[] = { { 0, 1, EDGE_POINTWISE }, { 1, 1, EDGE_POINTWISE } };
+	const struct execution_edge back[] = { { 0, 1, EDGE_POINTWISE }, { 2, 1, EDGE_POINTWISE } };
+	const struct execution_edge away[] = { { 0, 1, EDGE_POINTWISE }, { 1, 3, EDGE_POINTWISE } };
 
 	cr_assert(eq(int, try_graph(good, 3, line, 2), 0));
 	cr_assert(eq(int, try_graph(good, 0, NULL, 0), -EINVAL));
@@ -48,7 +48,8 @@ Test(execution_graph, a_vertex_has_subtasks_and_an_edge_leads_on)
 Test(execution_graph, subtasks_are_numbered_with_32_bits)
 {
 	const struct execution_vertex many[] = { { "a", UINT32_MAX, false } };
-	const struct execution_vertex halves[] = { { "a", 1U << 31, false }, { "b", 1U << 31, false } };
+	const struct execution_vertex halves[] = { { "a", 1U << 31, false },
+		{ "b", 1U << 31, false } };
 
 	cr_assert(eq(int, try_graph(many, 1, NULL, 0), -EINVAL));
 	cr_assert(eq(int, try_graph(halves, 2, NULL, 0), -EINVAL));
