@@ -292,12 +292,12 @@ Test(checkpoint_stats, the_first_millisecond_is_a_time_like_any_other)
 	rig_open(&r, 10);
 	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 0);
 	checkpoint_stats_on_phase(r.s, 1, PHASE_TASKS);
-	checkpoint_stats_on_acknowledge(r.s, &first, 0);
+	checkpoint_stats_on_acknowledge(r.s, &first, (struct moment){ 0, 0 });
 
 	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
 
 	cr_assert(eq(i64, checkpoint_record_duration_ms(c), 0));
-	checkpoint_stats_on_acknowledge(r.s, &first, 5);
+	checkpoint_stats_on_acknowledge(r.s, &first, (struct moment){ 0, 5 });
 	checkpoint_stats_on_incomplete(r.s, &first, 5);
 	cr_assert(eq(u32, c->acknowledged_count, 2));
 	cr_assert(not(c->subtasks[1].is_aborted));
@@ -315,8 +315,8 @@ Test(checkpoint_stats, one_unaligned_subtask_makes_it_unaligned)
 	rig_open(&r, 10);
 	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
 	first.metrics.is_unaligned = true;
-	checkpoint_stats_on_acknowledge(r.s, &first, 110);
-	checkpoint_stats_on_acknowledge(r.s, &second, 120);
+	checkpoint_stats_on_acknowledge(r.s, &first, (struct moment){ 0, 110 });
+	checkpoint_stats_on_acknowledge(r.s, &second, (struct moment){ 0, 120 });
 	cr_assert(checkpoint_stats_find(r.s, 1)->is_unaligned);
 	complete(&r, 2, 200);
 	cr_assert(not(checkpoint_stats_find(r.s, 2)->is_unaligned));
@@ -331,12 +331,12 @@ Test(checkpoint_stats, what_comes_after_the_end_or_from_nobody_changes_nothing)
 	rig_open(&r, 10);
 	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
 	checkpoint_stats_on_phase(r.s, 1, PHASE_METADATA);
-	checkpoint_stats_on_acknowledge(r.s, &stranger, 110);
+	checkpoint_stats_on_acknowledge(r.s, &stranger, (struct moment){ 0, 110 });
 	checkpoint_stats_on_incomplete(r.s, &stranger, 110);
-	checkpoint_stats_on_acknowledge(r.s, &lost, 110);
+	checkpoint_stats_on_acknowledge(r.s, &lost, (struct moment){ 0, 110 });
 	checkpoint_stats_on_phase(r.s, 9, PHASE_INDEX);
 	fail(&r, 1, 3);
-	checkpoint_stats_on_acknowledge(r.s, &late, 2100);
+	checkpoint_stats_on_acknowledge(r.s, &late, (struct moment){ 0, 2100 });
 	checkpoint_stats_on_phase(r.s, 1, PHASE_INDEX);
 
 	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
@@ -356,13 +356,13 @@ Test(checkpoint_stats, the_slowest_is_who_was_last_or_who_failed)
 
 	rig_open(&r, 10);
 	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 100);
-	checkpoint_stats_on_acknowledge(r.s, &second, 110);
+	checkpoint_stats_on_acknowledge(r.s, &second, (struct moment){ 0, 110 });
 	cr_assert(eq(u32, checkpoint_record_slowest(checkpoint_stats_find(r.s, 1)), 2));
 	fail(&r, 1, 1);
 	cr_assert(eq(u32, checkpoint_record_slowest(checkpoint_stats_find(r.s, 1)), 1));
 	second.checkpoint_id = 2;
 	checkpoint_stats_on_pending(r.s, 2, &checkpoint, r.plan, 200);
-	checkpoint_stats_on_acknowledge(r.s, &second, 210);
+	checkpoint_stats_on_acknowledge(r.s, &second, (struct moment){ 0, 210 });
 	checkpoint_stats_on_phase(r.s, 2, PHASE_METADATA); /* nobody is waited for */
 	fail(&r, 2, UINT32_MAX);
 	cr_assert(eq(u32, checkpoint_record_slowest(checkpoint_stats_find(r.s, 2)), 2));

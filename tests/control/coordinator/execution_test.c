@@ -70,3 +70,35 @@ Test(execution, without_a_slot_takes_calls_and_sends_nothing)
 	execution_cancel(&e);
 	execution_send_event(&e, 0, "FILE /a");
 }
+
+/* ---- rates ---- */
+
+static void take(uint64_t at_ns, uint64_t records)
+{
+	const struct execution_numbers n = { .read_at_ns = at_ns, .records_in = records };
+
+	execution_take_numbers(&e, &n);
+}
+
+Test(execution, rates_are_of_the_last_one_to_two_seconds)
+{
+	const uint64_t second = UINT64_C(1000000000);
+
+	take(1, 0);
+	cr_assert_float_eq(execution_rates(&e).records_in, 0, 1e-9, "no time has passed");
+	take(1 + second, 10);
+	cr_assert_float_eq(execution_rates(&e).records_in, 10, 1e-9);
+	take(2 * second, 10);
+	take(1 + 2 * second, 40);
+	cr_assert_float_eq(execution_rates(&e).records_in, 30, 1e-9, "not of the first second");
+}
+
+Test(execution, that_has_ended_has_no_rates)
+{
+	execution_enter(&e, EXECUTION_DEPLOYING, 1001);
+	take(1, 0);
+	take(UINT64_C(1000000001), 10);
+	cr_assert_float_eq(execution_rates(&e).records_in, 10, 1e-9);
+	execution_enter(&e, EXECUTION_FAILED, 1002);
+	cr_assert_float_eq(execution_rates(&e).records_in, 0, 1e-9);
+}

@@ -338,6 +338,11 @@ Test(output_gate, time_without_room_is_counted_as_backpressure)
 	output_gate_poll(e.out[0], 5000);
 	output_gate_poll(e.out[0], 9000);
 	cr_assert_eq(output_gate_counters(e.out[0])->backpressured_ns, 2000);
+	/* No room again, but nobody has asked for it. */
+	edge_send_run(&e, 0, 20, 4);
+	output_gate_poll(e.out[0], 10000);
+	output_gate_poll(e.out[0], 11000);
+	cr_assert_eq(output_gate_counters(e.out[0])->backpressured_ns, 2000);
 	edge_close(&e);
 }
 

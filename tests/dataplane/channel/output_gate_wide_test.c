@@ -148,3 +148,28 @@ Test(output_gate_wide, variable_records_of_one_batch_go_each_to_its_key_s_subtas
 	cr_assert(per_side[0] > 0 && per_side[1] > 0);
 	edge_close(&e);
 }
+
+Test(output_gate_wide, a_batch_larger_than_a_gate_takes_at_once_is_taken_in_parts)
+{
+	enum { COUNT = RECORDS_COUNT_MAX + 5 };
+	const struct edge_config config = {
+			.producers = 1,
+			.consumers = 1,
+			.capacity_bytes = 8192,
+			.channel = {.queue_count = 8, .credit_count = 8},
+			.record_bytes = RECORD,
+			.flush_ns = OUTPUT_GATE_FLUSH_NEVER,
+	};
+	static uint64_t records[COUNT][2];
+	const struct weir_batch batch = {(const uint8_t *)records, COUNT, RECORD, sizeof(records)};
+	struct edge e;
+
+	for (uint64_t i = 0; i < COUNT; i++)
+		records[i][1] = 1000 + i;
+	edge_open(&e, &config);
+	cr_assert_eq(output_gate_collect(e.out[0], &batch), COUNT);
+	cr_assert_eq(output_gate_counters(e.out[0])->records, COUNT);
+	edge_push(&e, 0);
+	edge_expect_values(&e, 0, 1000, COUNT);
+	edge_close(&e);
+}

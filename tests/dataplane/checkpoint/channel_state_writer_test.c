@@ -398,3 +398,37 @@ Test(channel_state_writer, takes_a_long_pause_between_checkpoints_for_no_hanging
 	channel_world_finish_all(&w, 5);
 	cr_assert_eq(result(0, 5)->buf_count, 30);
 }
+
+/* What is left of a buffer begins where the next record does. */
+Test(channel_state_writer, keeps_the_rest_of_a_buffer_from_its_first_byte_on)
+{
+	struct channel_state_chunk c;
+	struct buf *b = channel_world_buf(&w, 100, 1);
+
+	channel_world_start_all(&w, 5);
+	b->first_record = 7;
+	channel_state_writer_add_input_data(w.writers[0], 5, (struct channel_info){0, 0}, &b, 1, 1);
+	channel_state_writer_add_input_data(w.writers[0], 5, (struct channel_info){0, 1}, &b, 1, 0);
+	buf_release(b);
+	channel_world_finish_all(&w, 5);
+	const struct channel_state_result *r = result(0, 5);
+	cr_assert_eq(chunk_of(&r->handles[0], 0, &c)[0], 2);
+	cr_assert_eq(c.size, 99);
+	cr_assert_eq(c.first_record, 0);
+	cr_assert_eq(chunk_of(&r->handles[1], 0, &c)[0], 1);
+	cr_assert_eq(c.first_record, 7);
+}
+
+/* CS-5, for the first checkpoint as for any other. */
+Test(channel_state_writer, forgets_a_result_that_was_fetched)
+{
+	for (int64_t id = 1; id <= 3 * CHANNEL_STATE_RESULTS_MAX; id++) {
+		channel_world_start_all(&w, id);
+		channel_world_finish_all(&w, id);
+		(void)result(0, id);
+		for (uint32_t i = 0; i < 2; i++) {
+			channel_world_finish(&w, i, id);
+			channel_state_writer_remove(w.writers[i], id);
+		}
+	}
+}
