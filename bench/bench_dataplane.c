@@ -55,8 +55,12 @@ static void deploy(struct bench *b, const char *keys)
 {
 	static struct weir_value generator[VALUES_MAX], count[VALUES_MAX], sink[VALUES_MAX];
 	struct param_text generator_texts[] = {{"keys", keys}};
-	struct param_text count_texts[] = {{"keys-max", keys}};
-	char error[TASKMANAGER_ERROR_BYTES];
+	char keys_max[32], error[TASKMANAGER_ERROR_BYTES];
+	struct param_text count_texts[] = {{"keys-max", keys_max}};
+	uint64_t key_count = strtoull(keys, NULL, 10);
+
+	/* Room for half of them and what chance adds, as in keyed_count.py. */
+	snprintf(keys_max, sizeof(keys_max), "%" PRIu64, key_count / 2 + key_count / 8 + 64);
 
 	resolve("generator", generator_texts, 1, generator);
 	resolve("keyed-count", count_texts, 1, count);
