@@ -33,7 +33,7 @@ enum {
 	KEYED_STATE_VALUE_BYTES_MAX = 65536,
 	KEYED_STATE_BATCH_MAX = 512,       /* keys in one put or get */
 	KEYED_STATE_BLOCK_SLOTS = 64,      /* the unit a snapshot copies */
-	KEYED_STATE_PIECE_BYTES = 1 << 20,  /* the unit a snapshot hands out */
+	KEYED_STATE_PIECE_BYTES = 8 << 20, /* the unit a snapshot hands out */
 	KEYED_STATE_SNAPSHOTS_MAX = CHECKPOINTS_IN_FLIGHT_MAX,
 };
 

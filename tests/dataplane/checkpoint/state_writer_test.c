@@ -133,6 +133,66 @@ Test(state_writer, restores_a_keyed_state_that_takes_many_reads)
 	writer_bench_free(&bench);
 }
 
+/* ---- a state of more bytes than one write takes ---- */
+
+enum { BIG_VALUE_BYTES = 32768, BIG_COUNT = KEYED_STATE_PIECE_BYTES / BIG_VALUE_BYTES + 40 };
+
+static void create_big(struct declared_state *state, void **memory)
+{
+	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = BIG_VALUE_BYTES,
+		.entry_count_max = BIG_COUNT, .group_count = 128, .groups = {0, 127},
+		.snapshots_max = 1};
+
+	*memory = aligned_alloc(KEYED_STATE_ALIGN_BYTES, keyed_state_memory_bytes(&config));
+	*state = (struct declared_state){.uid = "count", .name = "big", .kind = WEIR_STATE_KEYED,
+		.key_bytes = 8, .value_bytes = BIG_VALUE_BYTES, .version = 1,
+		.capacity = BIG_COUNT, .keyed = keyed_state_create_at(*memory, &config)};
+}
+
+static void *big_value(const struct declared_state *state, uint64_t key)
+{
+	void *value;
+
+	cr_assert(keyed_state_put_batch(state->keyed, &key, 8, 1, &value));
+	return value;
+}
+
+Test(state_writer, writes_a_large_state_piece_by_piece)
+{
+	static struct fault_store counting;
+	struct declared_state big, back;
+	struct store *store;
+	char why[STORE_WHY_BYTES], reason[RESTORE_TEXT_BYTES] = "";
+	const char *text;
+	void *memory, *back_memory, *writer_memory;
+
+	create_big(&big, &memory);
+	create_big(&back, &back_memory);
+	for (uint64_t key = 0; key < BIG_COUNT; key++)
+		memset(big_value(&big, key), (int)key + 1, BIG_VALUE_BYTES);
+	cr_assert_eq(store_open(&store, STORE_AUTO, why), 0);
+	fault_store_init(&counting, store);
+	counting.fail_ops = 1u << STORE_WRITE; /* only those are counted; none fails */
+
+	struct state_writer_config config = {.store = &counting.store, .vertex_uid = "count",
+		.parallelism = 1, .group_count = 128, .state_count = 1, .states = &big};
+	writer_memory = aligned_alloc(STORE_ALIGN_BYTES, state_writer_memory_bytes(&config));
+	struct state_writer *w = state_writer_create_at(writer_memory, &config);
+	cr_assert_eq(state_writer_begin(w, 1, directory), 0);
+	cr_assert_eq(writer_run(w, &text), 0, "%s", text);
+	cr_assert_eq(counting.op_count, 2);
+	cr_assert_eq(restore_states(directory, state_writer_result(w), &back, 1, reason), 0, "%s",
+			reason);
+	cr_assert_eq(keyed_state_count(back.keyed), BIG_COUNT);
+	for (uint64_t key = 0; key < BIG_COUNT; key++)
+		cr_assert_arr_eq(big_value(&back, key), big_value(&big, key), BIG_VALUE_BYTES);
+	state_writer_end(w);
+	store_destroy(store);
+	free(writer_memory);
+	free(back_memory);
+	free(memory);
+}
+
 Test(state_writer, with_small_states_only_touches_no_file)
 {
 	const char *text;
