@@ -4,6 +4,7 @@
 
 #include "dataplane/base/core_list.h"
 #include "dataplane/base/units.h"
+#include "dataplane/checkpoint/channel_state_probe.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -332,6 +333,26 @@ static bool find_existing(const char *path, char found[PATH_MAX])
 	}
 }
 
+/* Whether what is in flight at an unaligned checkpoint goes to the disk without a copy. */
+static void judge_channel_state(
+		const char *directory, const struct config *config, struct doctor_report *report)
+{
+	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "channel state");
+	bool is_used = config_bool(config, "execution.checkpointing.unaligned.enabled");
+	char text[CHANNEL_STATE_PROBE_TEXT_BYTES];
+	bool is_direct = channel_state_probe(directory, text);
+
+	SAY(row->is, "%s", text);
+	SAY(row->needed, "O_DIRECT, and buffers registered within memlock, for unaligned "
+			 "checkpoints (now %s) that copy nothing",
+			is_used ? "on" : "off");
+	if (is_direct || !is_used)
+		return;
+	row->state = DOCTOR_WARN;
+	SAY(row->fix, "put execution.checkpointing.dir on a file system that takes O_DIRECT, as "
+		      "ext4 and xfs do; until then weir writes through the page cache");
+}
+
 void doctor_judge_directory(const struct config *config, struct doctor_report *report)
 {
 	const char *path = config_text(config, "execution.checkpointing.dir");
@@ -350,6 +371,7 @@ void doctor_judge_directory(const struct config *config, struct doctor_report *r
 				path);
 		return;
 	}
+	judge_channel_state(found, config, report);
 	int64_t available = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
 	SAY(row->is, "%.200s: %s free", path, size_text(available, a));
 	if (available >= needed)

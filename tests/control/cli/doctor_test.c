@@ -256,6 +256,23 @@ Test(doctor, a_checkpoint_directory_that_cannot_be_made_fails)
 	cr_expect_eq(row("checkpoints")->state, DOCTOR_OK, "%s", row("checkpoints")->is);
 }
 
+/* procfs takes no new file, however it is opened. */
+Test(doctor, says_whether_buffers_in_flight_are_written_from_where_they_lie)
+{
+	set("execution.checkpointing.dir=.");
+	doctor_judge_directory(config, &report);
+	cr_expect_eq(row("channel state")->state, DOCTOR_OK);
+	cr_expect(strstr(row("channel state")->needed, "O_DIRECT") != NULL);
+	cr_expect(strstr(row("channel state")->needed, "now off") != NULL);
+	set("execution.checkpointing.dir=/proc/self/fd");
+	set("execution.checkpointing.unaligned.enabled=true");
+	memset(&report, 0, sizeof(report));
+	doctor_judge_directory(config, &report);
+	cr_expect_eq(row("channel state")->state, DOCTOR_WARN, "%s", row("channel state")->is);
+	cr_expect(strstr(row("channel state")->is, "page cache") != NULL);
+	cr_expect(strstr(row("channel state")->fix, "execution.checkpointing.dir") != NULL);
+}
+
 Test(doctor, the_report_is_a_table_or_json)
 {
 	char *text = NULL;
