@@ -119,6 +119,7 @@ static void print_subtask(const char *vertex, int64_t parallelism, const json_t 
 {
 	const json_t *times = json_object_get(s, "nanoseconds");
 	const json_t *alignment = json_object_get(s, "alignment");
+	const json_t *in_flight = json_object_get(s, "channel_state");
 	char index[NAME_BYTES], delay[JOB_TIME_BYTES], align[JOB_TIME_BYTES];
 	char sync[JOB_TIME_BYTES], async[JOB_TIME_BYTES], all[JOB_TIME_BYTES];
 	const char *state = "acknowledged";
@@ -130,14 +131,13 @@ static void print_subtask(const char *vertex, int64_t parallelism, const json_t 
 				job_number(s, "attempt"), "awaited", job_text(s, "phase"));
 		return;
 	}
-	const char *mode = json_is_true(json_object_get(s, "unaligned_checkpoint")) ? "unaligned"
-										  : "aligned";
+	const char *mode = job_text(s, "mode");
 	if (json_is_true(json_object_get(s, "aborted")))
 		state = "incomplete";
 	else if (json_is_true(json_object_get(s, "finished")))
 		state = mode = "finished";
 	printf("%-20s  %-7s  %7" PRId64 "  %-12s  %-9s  %9s  %9s  %9s  %9s  %9s  %12" PRId64
-	       "  %12" PRId64 "  %12" PRId64 "\n",
+	       "  %12" PRId64 "  %12" PRId64 "  %8" PRId64 "  %7" PRId64 "  %5" PRId64 "\n",
 			vertex, index, job_number(s, "attempt"), state, mode,
 			job_duration(job_number(times, "start_delay"), delay),
 			job_duration(job_number(times, "alignment"), align),
@@ -145,7 +145,8 @@ static void print_subtask(const char *vertex, int64_t parallelism, const json_t 
 			job_duration(job_number(times, "async"), async),
 			job_duration(ms_in_ns(s, "end_to_end_duration"), all),
 			job_number(s, "state_size"), job_number(alignment, "processed"),
-			job_number(alignment, "persisted"));
+			job_number(alignment, "persisted"), job_number(in_flight, "channels"),
+			job_number(in_flight, "buffers"), job_number(in_flight, "files"));
 }
 
 static void print_checkpoint(const json_t *c)
@@ -154,9 +155,11 @@ static void print_checkpoint(const json_t *c)
 	size_t i, k;
 
 	print_head(c);
-	printf("\n%-20s  %-7s  %7s  %-12s  %-9s  %9s  %9s  %9s  %9s  %9s  %12s  %12s  %12s\n",
+	printf("\n%-20s  %-7s  %7s  %-12s  %-9s  %9s  %9s  %9s  %9s  %9s  %12s  %12s  %12s  %8s  "
+	       "%7s  %5s\n",
 			"vertex", "subtask", "attempt", "state", "mode", "delay", "alignment",
-			"sync", "async", "all", "bytes", "processed", "persisted");
+			"sync", "async", "all", "bytes", "processed", "persisted",
+			"channels", "buffers", "files");
 	json_array_foreach(json_object_get(c, "vertices"), i, vertex) {
 		json_array_foreach(json_object_get(vertex, "subtasks"), k, s)
 			print_subtask(job_text(vertex, "name"),
@@ -234,8 +237,10 @@ int checkpoints_command(int argc, char **argv)
 			"  --id N            one checkpoint, by subtask: from the trigger to the\n"
 			"                    first barrier (delay), to the last one (alignment),\n"
 			"                    taking the snapshot (sync), writing it (async), and\n"
-			"                    the mode it ended in, and the bytes processed and\n"
-			"                    persisted (in-flight data) during alignment\n"
+			"                    the mode it ended in (aligned, unaligned, timed\n"
+			"                    out), the bytes processed and persisted (in-flight\n"
+			"                    data) during alignment, and the channels, buffers\n"
+			"                    and files of those; weir inspect shows each one\n"
 			JOB_QUESTION_HELP
 			"\nExamples:\n  weir checkpoints flow-metering\n"
 			"  weir checkpoints flow-metering --failed\n"

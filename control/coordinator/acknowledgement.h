@@ -13,6 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How a checkpoint passed a subtask in the end. */
+enum alignment_end {
+	ENDED_ALIGNED,
+	ENDED_UNALIGNED,
+	ENDED_TIMED_OUT, /* began aligned */
+};
+
 struct subtask_metrics {
 	int64_t alignment_ns;
 	int64_t start_delay_ns;
@@ -22,6 +29,9 @@ struct subtask_metrics {
 	int64_t checkpointed_bytes; /* written by this checkpoint */
 	int64_t state_bytes;        /* all of the state */
 	bool is_unaligned;
+	enum alignment_end ended;
+	/* Of what was in flight: channels that had data, buffers, files. */
+	uint32_t channel_count, buf_count, file_count;
 	/* On the monotonic clock of the task's host: the trigger came in (0: it came as a barrier),
 	 * the synchronous part began, all was durable, the acknowledgement left. */
 	uint64_t heard_ns, began_ns, ended_ns, sent_ns;

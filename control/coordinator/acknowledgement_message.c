@@ -7,6 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum alignment_end read_mode(Weir__CheckpointMode mode)
+{
+	switch (mode) {
+	case WEIR__CHECKPOINT_MODE__CHECKPOINT_UNALIGNED:
+		return ENDED_UNALIGNED;
+	case WEIR__CHECKPOINT_MODE__CHECKPOINT_TIMED_OUT:
+		return ENDED_TIMED_OUT;
+	default: /* foreign numbers too */
+		return ENDED_ALIGNED;
+	}
+}
+
 static void read_metrics(struct subtask_metrics *to, const Weir__CheckpointMetrics *m)
 {
 	*to = (struct subtask_metrics){
@@ -19,6 +31,10 @@ static void read_metrics(struct subtask_metrics *to, const Weir__CheckpointMetri
 			.checkpointed_bytes = m->bytes_persisted,
 			.state_bytes = m->total_bytes,
 			.is_unaligned = m->unaligned,
+			.ended = read_mode(m->mode),
+			.channel_count = m->channels,
+			.buf_count = m->buffers,
+			.file_count = m->files,
 			.heard_ns = m->heard_at,
 			.began_ns = m->began_at,
 			.ended_ns = m->ended_at,

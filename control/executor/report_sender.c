@@ -84,6 +84,11 @@ static void send_acks(struct report_sender *s, struct connection *c)
 	drop_acks(s);
 }
 
+static_assert((int)CHECKPOINT_TIMED_OUT == (int)WEIR__CHECKPOINT_MODE__CHECKPOINT_TIMED_OUT &&
+				(int)CHECKPOINT_UNALIGNED ==
+						(int)WEIR__CHECKPOINT_MODE__CHECKPOINT_UNALIGNED,
+		"modes are the same on both sides");
+
 static void fill_metrics(Weir__CheckpointMetrics *m, const struct checkpoint_metrics *from)
 {
 	weir__checkpoint_metrics__init(m);
@@ -99,6 +104,10 @@ static void fill_metrics(Weir__CheckpointMetrics *m, const struct checkpoint_met
 	m->heard_at = from->heard_ns;
 	m->began_at = from->began_ns;
 	m->ended_at = from->ended_ns;
+	m->mode = (Weir__CheckpointMode)from->mode;
+	m->channels = from->channel_count;
+	m->buffers = from->buf_count;
+	m->files = from->file_count;
 }
 
 /* What the task was, and what was in flight, are one description. */

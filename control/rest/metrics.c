@@ -279,6 +279,13 @@ void metrics_of_task(struct job_master *jm, uint32_t place, uint32_t subtask_ind
 	if (acknowledged != NULL) {
 		put(&s, "checkpointAlignmentTime", acknowledged->metrics.alignment_ns);
 		put(&s, "checkpointStartDelayNanos", acknowledged->metrics.start_delay_ns);
+		put_own(&s, "checkpointMode", acknowledged->metrics.ended);
+		put_own(&s, "checkpointProcessedBytes", acknowledged->metrics.processed_bytes);
+		put_own(&s, "checkpointPersistedBytes", acknowledged->metrics.persisted_bytes);
+		put_own(&s, "checkpointPersistedChannels", acknowledged->metrics.channel_count);
+		put_own(&s, "checkpointPersistedFiles", acknowledged->metrics.file_count);
+		put_own(&s, "checkpointSyncNanos", acknowledged->metrics.sync_ns);
+		put_own(&s, "checkpointAsyncNanos", acknowledged->metrics.async_ns);
 	}
 	job_master_visit_subtask_counters(jm, place, subtask_index, put_counter, &s);
 }

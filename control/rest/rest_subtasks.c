@@ -121,9 +121,10 @@ static json_t *moments(const struct subtask_stats *s)
 			(json_int_t)m->sent_ns, "received", (json_int_t)s->ack_ns);
 }
 
-/* What Flink has not: more than milliseconds, and which attempt it was. */
+/* What Flink has not: more than milliseconds, which attempt it was, and how it ended. */
 static void add_own(json_t *json, const struct subtask_stats *s)
 {
+	static const char *const modes[] = {"aligned", "unaligned", "timed out"};
 	const struct subtask_metrics *m = &s->metrics;
 
 	json_object_set_new(json, "attempt",
@@ -131,6 +132,12 @@ static void add_own(json_t *json, const struct subtask_stats *s)
 	if (s->ack_ms < 0)
 		return;
 	json_object_set_new(json, "finished", json_boolean(s->is_finished));
+	json_object_set_new(json, "mode", json_string(modes[m->ended]));
+	json_object_set_new(json, "channel_state",
+			json_pack("{s:I, s:I, s:I, s:I}", "channels", (json_int_t)m->channel_count,
+					"buffers", (json_int_t)m->buf_count, "bytes",
+					(json_int_t)m->persisted_bytes, "files",
+					(json_int_t)m->file_count));
 	json_object_set_new(json, "nanoseconds",
 			json_pack("{s:I, s:I, s:I, s:I, s:o}", "start_delay",
 					(json_int_t)m->start_delay_ns, "alignment",

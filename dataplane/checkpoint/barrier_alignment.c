@@ -177,6 +177,7 @@ static bool time_out(struct barrier_handler *h, const struct event *barrier)
 		return true;
 	convert_announced(h);
 	h->is_unaligned = true;
+	h->metrics.has_timed_out = checkpoint_options_is_timeoutable(&barrier->options);
 	h->is_collecting = false;
 	return !was_collecting || trigger_unaligned(h, barrier);
 }

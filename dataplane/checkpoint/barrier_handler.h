@@ -68,6 +68,7 @@ struct alignment_metrics {
 	int64_t alignment_duration_ns;
 	int64_t start_delay_ns;
 	int64_t bytes_processed;
+	bool has_timed_out; /* it began aligned and is unaligned now */
 };
 
 struct barrier_handler_config {

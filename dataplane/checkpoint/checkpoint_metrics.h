@@ -31,7 +31,14 @@ enum checkpoint_step {
 	CHECKPOINT_STEP_WRITING,  /* the asynchronous part */
 };
 
-/* Semantics 2.2. */
+/* How a checkpoint passed a subtask in the end. */
+enum checkpoint_mode {
+	CHECKPOINT_ALIGNED,   /* at least once too */
+	CHECKPOINT_UNALIGNED, /* its barrier came overtaking */
+	CHECKPOINT_TIMED_OUT, /* it began aligned, and overtook here: at an input or at an output */
+};
+
+/* Semantics 2.2, and what weir adds. */
 struct checkpoint_metrics {
 	int64_t alignment_duration_ns;
 	int64_t bytes_processed_during_alignment;
@@ -44,5 +51,8 @@ struct checkpoint_metrics {
 	uint64_t heard_ns; /* the trigger came in; 0: it came as a barrier */
 	uint64_t began_ns; /* the synchronous part began */
 	uint64_t ended_ns; /* all was durable: the task acknowledged */
-	bool is_unaligned;
+	bool is_unaligned;       /* it kept something in flight */
+	enum checkpoint_mode mode;
+	/* Of what was in flight: channels that had data, buffers, and files they went to. */
+	uint32_t channel_count, buf_count, file_count;
 };

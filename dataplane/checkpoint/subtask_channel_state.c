@@ -138,9 +138,15 @@ uint64_t subtask_checkpoint_coordinator_deadline_ns(
 void subtask_checkpoint_coordinator_on_time(
 		struct subtask_checkpoint_coordinator *c, uint64_t now_ns)
 {
+	struct async_part *part = subtask_async_part(c, c->timer_id);
+
 	if (now_ns < c->timer_ns)
 		return;
 	c->timer_ns = UINT64_MAX;
+	for (uint32_t g = 0; g < c->config.output_count && part != NULL; g++) {
+		if (output_gate_is_held(c->config.outputs[g], c->timer_id))
+			part->metrics.mode = CHECKPOINT_TIMED_OUT;
+	}
 	for (uint32_t g = 0; g < c->config.output_count; g++) {
 		struct output_gate *gate = c->config.outputs[g];
 

@@ -300,6 +300,14 @@ static bool send_barrier(struct subtask_checkpoint_coordinator *c, const struct 
 	return true;
 }
 
+static enum checkpoint_mode mode_of(
+		const struct checkpoint_options *sent, const struct checkpoint_arrival *arrival)
+{
+	if (!checkpoint_options_is_unaligned(sent))
+		return CHECKPOINT_ALIGNED;
+	return arrival->has_timed_out ? CHECKPOINT_TIMED_OUT : CHECKPOINT_UNALIGNED;
+}
+
 bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_coordinator *c,
 		const struct event *barrier, const struct checkpoint_arrival *arrival)
 {
@@ -327,6 +335,7 @@ bool subtask_checkpoint_coordinator_checkpoint_state(struct subtask_checkpoint_c
 	uint64_t now_ns = clock->now_ns(clock);
 	part->began_ns = now_ns;
 	part->metrics = (struct checkpoint_metrics){
+		.mode = mode_of(&sent.options, arrival),
 		.alignment_duration_ns = arrival->alignment_duration_ns,
 		.bytes_processed_during_alignment = arrival->bytes_processed,
 		.sync_duration_ns = (int64_t)(now_ns - began_ns),
@@ -362,6 +371,11 @@ static void acknowledge(struct subtask_checkpoint_coordinator *c, struct async_p
 	m->bytes_persisted = m->total_bytes;
 	m->bytes_persisted_during_alignment = in_flight_bytes;
 	m->is_unaligned = in_flight_bytes > 0;
+	if (in_flight != NULL) {
+		m->channel_count = in_flight->handle_count;
+		m->buf_count = in_flight->buf_count;
+		m->file_count = in_flight->file != NULL;
+	}
 	part->is_reported = true;
 	c->config.responder->acknowledge(
 			c->config.responder, part->checkpoint_id, m, state, in_flight);

@@ -67,6 +67,7 @@ struct checkpoint_arrival {
 	int64_t alignment_duration_ns;
 	int64_t start_delay_ns;
 	int64_t bytes_processed;
+	bool has_timed_out; /* it began aligned, and is unaligned now */
 	uint64_t heard_ns; /* the trigger came in; 0: it came as a barrier */
 };
 

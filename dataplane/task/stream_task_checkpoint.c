@@ -94,6 +94,7 @@ static struct checkpoint_arrival arrival_of(const struct stream_task *t, int64_t
 		.alignment_duration_ns = m.alignment_duration_ns,
 		.start_delay_ns = m.start_delay_ns,
 		.bytes_processed = m.bytes_processed,
+		.has_timed_out = m.has_timed_out,
 	};
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+import urllib.request
 
 from captures import flows_capture
 from faults import compile_shared
@@ -28,11 +29,36 @@ def test(w):
     for subtask in subtasks["metering"]:
         expect(subtask["unaligned_checkpoint"], f"it ended unaligned: {subtask}")
         expect(subtask["alignment"]["persisted"] > 0, f"bytes in flight: {subtask}")
+        kept_there = subtask["channel_state"]
+        expect_equal((subtask["mode"], kept_there["files"], kept_there["bytes"]),
+                     ("unaligned", 1, subtask["alignment"]["persisted"]), "mode, files, bytes")
+        expect(kept_there["buffers"] >= kept_there["channels"] > 0, f"channels: {subtask}")
     told = sum(s["alignment"]["persisted"] for v in subtasks.values() for s in v)
     expect_equal(told, one["persisted_data"], "the sum over the subtasks")
     expect_equal(told, kept, "what the files hold")
     status, out, err = w.weir("checkpoints", "overtaken", "--id", str(newest), *rest)
     expect_equal(status, DONE, f"exit status\n{err}")
     expect(out.count("unaligned") >= 2 and "UNALIGNED_CHECKPOINT" in out, out)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        out = answer.read().decode()
+    expect("weir_taskmanager_job_task_checkpointPersistedFiles{" in out, "per task metrics")
+    os.unlink(gate)
+    run.summary()
+    see_timeout(w)
+
+
+def see_timeout(w):
+    """Of one that began aligned and had to wait, some subtask says that its time was up."""
+    port = free_port()
+    gate = w.write("gate", "")
+    run = w.run(w.path("job.yaml"), {"sink.path": w.path("timed")}, state="timed",
+                config={**UNALIGNED, "rest.bind-port": port,
+                        "execution.checkpointing.aligned-checkpoint-timeout": "30 ms"})
+    time.sleep(0.5 * w.factor)
+    newest = w.wait_for_checkpoint(w.newest_checkpoint("timed") + 2, state="timed")
+    one = w.weir_json("checkpoints", "overtaken", "--id", str(newest), "--rest",
+                      f"127.0.0.1:{port}")
+    modes = {s["mode"] for v in one["vertices"] for s in v["subtasks"]}
+    expect("timed out" in modes, f"modes: {modes}")
     os.unlink(gate)
     run.summary()

@@ -170,6 +170,27 @@ Test(barrier_handler, the_timer_is_due_at_the_timeout_of_the_checkpoint)
 	barrier_run_close(&r);
 }
 
+static bool has_timed_out(const struct barrier_run *r, int64_t id)
+{
+	return barrier_handler_metrics(r->handler, id, r->now_ns).has_timed_out;
+}
+
+Test(barrier_handler, tells_a_checkpoint_that_timed_out_from_one_that_came_unaligned)
+{
+	struct barrier_run r;
+
+	barrier_run_open(&r, 3, true);
+	barrier_run_tell(&r, "t5@0");
+	cr_assert(!has_timed_out(&r, 5));
+	barrier_run_tell(&r, "+101@0 t5@1");
+	cr_assert(has_timed_out(&r, 5));
+	barrier_run_tell(&r, "u6@0");
+	cr_assert(!has_timed_out(&r, 6));
+	barrier_run_tell(&r, "u6@1 u6@2");
+	cr_assert(!has_timed_out(&r, 6));
+	barrier_run_close(&r);
+}
+
 /* ---- single rules ---- */
 
 Test(barrier_handler, the_checkpoint_is_triggered_before_any_channel_goes_on)
