@@ -270,6 +270,16 @@ static uint32_t hand_to_outputs(struct chain *c, const struct weir_batch *batch)
 	return part.count;
 }
 
+/* One call. */
+static uint32_t offer(struct weir_context *ctx, const struct weir_batch *batch)
+{
+	uint32_t taken = ctx->op->process(ctx->self, ctx, batch);
+
+	CHECK(taken <= batch->count);
+	ctx->counters[CHAIN_RECORDS_IN] += taken;
+	return taken;
+}
+
 uint32_t chain_hand_over(struct chain *c, uint32_t index, const struct weir_batch *batch)
 {
 	struct weir_batch rest = *batch;
@@ -279,12 +289,10 @@ uint32_t chain_hand_over(struct chain *c, uint32_t index, const struct weir_batc
 	struct weir_context *ctx = &c->operators[index];
 	/* An operator may take a batch in pieces; each piece is at least one record. */
 	while (rest.count > 0 && !c->has_failed && !is_watermark_pending(ctx)) {
-		uint32_t taken = ctx->op->process(ctx->self, ctx, &rest);
+		uint32_t taken = offer(ctx, &rest);
 
-		CHECK(taken <= rest.count);
 		if (taken == 0)
 			break;
-		ctx->counters[CHAIN_RECORDS_IN] += taken;
 		rest = batch_behind(&rest, taken);
 	}
 	return batch->count - rest.count;
@@ -304,7 +312,13 @@ enum weir_poll chain_poll(struct chain *c, uint32_t records_max)
 
 uint32_t chain_process(struct chain *c, const struct weir_batch *batch)
 {
-	return chain_hand_over(c, 0, batch);
+	struct weir_context *ctx = &c->operators[0];
+
+	/* Of a batch it took in part the rest is the caller's to bring: that part may have taken
+	 * its time. */
+	if (c->has_failed || is_watermark_pending(ctx))
+		return 0;
+	return offer(ctx, batch);
 }
 
 /* ---- watermarks ---- */

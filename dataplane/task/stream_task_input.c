@@ -8,6 +8,8 @@
 
 /* One turn takes no more than this, so that mail and neighbours are never far away (MB-7). */
 enum { TURN_ITEMS_MAX = 16, TURN_POLLS_MAX = 8 };
+/* Nor does it begin another call of its operators when it has lasted so long: one may block. */
+enum { TURN_NS_MAX = 100000 };
 
 /* The first `count` records. */
 static void shorten(struct weir_batch *batch, uint32_t count)
@@ -193,6 +195,13 @@ uint32_t stream_task_hear(struct stream_task *t)
 
 /* ---- the turn ---- */
 
+static bool is_turn_long(const struct stream_task *t)
+{
+	struct clock *clock = t->config.clock;
+
+	return clock->now_ns(clock) >= t->now_ns + TURN_NS_MAX;
+}
+
 uint32_t stream_task_take_input(struct stream_task *t)
 {
 	uint32_t work = 0, dry = 0;
@@ -208,7 +217,7 @@ uint32_t stream_task_take_input(struct stream_task *t)
 			t->next_gate = (t->next_gate + 1) % t->config.input_count;
 		}
 		t->not_before_ns = chain_take_not_before(t->config.chain);
-		if (t->not_before_ns > t->now_ns)
+		if (t->not_before_ns > t->now_ns || is_turn_long(t))
 			break;
 	}
 	return work;
@@ -249,7 +258,7 @@ uint32_t stream_task_poll_source(struct stream_task *t)
 			t->phase = PHASE_LAST_WATERMARK;
 			return work + 1;
 		}
-		if (result == WEIR_POLL_IDLE)
+		if (result == WEIR_POLL_IDLE || is_turn_long(t))
 			break;
 		work++;
 	}

@@ -25,16 +25,18 @@ static void start(struct chain_fixture *f, const struct edge_config *edge)
 
 /* ---- records ---- */
 
-Test(chain, an_operator_that_takes_a_batch_in_pieces_gets_all_of_it)
+Test(chain, what_its_first_operator_leaves_of_a_batch_is_the_callers_to_bring_again)
 {
 	struct chain_fixture f;
 
 	chain_fixture_init(&f, 1);
 	f.probes[0].take_max = 3;
 	start(&f, NULL);
-	cr_assert_eq(chain_fixture_process(&f, 0, 10), 10);
-	cr_assert_eq(f.probes[0].taken, 10);
-	cr_assert_eq(chain_fixture_counter(&f, "a", "records_in"), 10);
+	cr_assert_eq(chain_fixture_process(&f, 0, 10), 3);
+	cr_assert_eq(f.probes[0].calls, 1); /* each may take its time */
+	cr_assert_eq(chain_fixture_process(&f, 3, 7), 3);
+	cr_assert_eq(f.probes[0].taken, 6);
+	cr_assert_eq(chain_fixture_counter(&f, "a", "records_in"), 6);
 	chain_fixture_close(&f);
 }
 
@@ -103,6 +105,7 @@ Test(chain, the_earliest_time_asked_for_is_kept_until_it_is_read)
 	f.probes[0].ask_not_before = 500;
 	start(&f, NULL);
 	cr_assert_eq(chain_fixture_process(&f, 0, 2), 1);
+	cr_assert_eq(chain_fixture_process(&f, 1, 1), 0);
 	f.probes[0].ask_not_before = 900;
 	cr_assert_eq(chain_fixture_process(&f, 1, 1), 0);
 	cr_assert_eq(chain_take_not_before(f.chain), 500);

@@ -90,6 +90,32 @@ Test(stream_task_input, one_turn_takes_a_bounded_share_of_what_waits)
 	task_fixture_close(&f);
 }
 
+/* Moves with every look, so a call of an operator seems to last long. */
+static uint64_t passing_ns(struct clock *c)
+{
+	return ((struct hand_clock *)c)->now_ns += 1000000;
+}
+
+Test(stream_task_input, a_turn_ends_after_a_call_that_took_long)
+{
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	f.chain.probes[0].take_max = 1;
+	task_fixture_open(&f, 1, &TASK_EDGE, &TASK_EDGE, NULL);
+	task_fixture_begin(&f);
+	for (uint64_t v = 0; v < 12; v++)
+		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_push(&f.inputs[0], 0);
+	f.clock.clock.now_ns = passing_ns;
+	stream_task_turn(f.task, f.clock.now_ns);
+	cr_assert_eq(f.chain.probes[0].calls, 1);
+	stream_task_turn(f.task, f.clock.now_ns);
+	cr_assert_eq(f.chain.probes[0].calls, 2);
+	task_fixture_close(&f);
+}
+
 Test(stream_task_input, without_room_at_the_output_nothing_is_taken_and_the_time_is_counted)
 {
 	struct task_fixture f;
