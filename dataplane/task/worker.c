@@ -56,9 +56,9 @@ struct worker {
 	bool is_quick;          /* and did not last long */
 	const struct task *in_call; /* whose turn or mail it is; NULL: nobody's */
 	uint64_t idle_since_ns; /* 0: busy */
-	long sleep_ns;          /* of the last sleep */
+	uint64_t sleep_ns;      /* of the next sleep */
 	atomic_bool must_stop, has_stopped;
-	atomic_bool is_parked;  /* without tasks: sleeps until mail comes */
+	atomic_bool is_parked;  /* sleeps until mail comes, or its time is up */
 	sem_t wake;
 };
 
@@ -470,9 +470,8 @@ uint64_t worker_in_call_since_mt(const struct worker *w, const struct task *t)
 	return __atomic_load_n(&w->turn_ns, __ATOMIC_RELAXED);
 }
 
-/* Without a task only mail makes work.  A TaskManager that stands by must cost nothing: one that
- * looks every half millisecond disturbs whoever works on the same core. */
-static void park(struct worker *w)
+/* Sleeps for so long at most; mail ends it. */
+static void park(struct worker *w, uint64_t ns)
 {
 	struct timespec until;
 
@@ -484,7 +483,7 @@ static void park(struct worker *w)
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += PARKED_NS_MAX;
+	until.tv_nsec += (long)ns;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	(void)sem_clockwait(&w->wake, CLOCK_MONOTONIC, &until);
@@ -499,25 +498,26 @@ static bool is_needed(const struct worker *w)
 }
 
 /* First the core is offered to whoever else waits for it, such as a thread that reads ahead for a
- * source; then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX. */
+ * source; then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX, and only shortly while
+ * the disk is about to answer.  Without a task only mail makes work: a TaskManager that stands by
+ * must cost nothing, for one that looks every half millisecond disturbs whoever works on the same
+ * core. */
 static void back_off(struct worker *w)
 {
 	if (w->config.must_spin) {
 		rte_pause();
-		return;
-	}
-	if (!is_needed(w) && w->turn_ns - w->idle_since_ns >= IDLE_SPIN_NS) {
-		park(w);
-		return;
-	}
-	if (w->turn_ns - w->idle_since_ns < IDLE_SPIN_NS) {
+	} else if (w->turn_ns - w->idle_since_ns < IDLE_SPIN_NS) {
 		w->sleep_ns = IDLE_SLEEP_NS_MIN;
 		sched_yield();
-		return;
+	} else if (!is_needed(w)) {
+		park(w, PARKED_NS_MAX);
+	} else if (!store_share_is_idle(w->share)) {
+		park(w, IDLE_SLEEP_NS_MIN);
+	} else {
+		park(w, w->sleep_ns);
+		w->sleep_ns = w->sleep_ns < IDLE_SLEEP_NS_MAX / 2 ? 2 * w->sleep_ns
+								  : IDLE_SLEEP_NS_MAX;
 	}
-	struct timespec pause = {.tv_nsec = w->sleep_ns};
-	nanosleep(&pause, NULL);
-	w->sleep_ns = w->sleep_ns < IDLE_SLEEP_NS_MAX / 2 ? 2 * w->sleep_ns : IDLE_SLEEP_NS_MAX;
 }
 
 int worker_run(void *worker)
