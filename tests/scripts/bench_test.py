@@ -11,7 +11,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.dont_write_bytecode = True
 sys.path.insert(0, ROOT)
 
-from bench import harness, keyed_count, recovery  # noqa: E402
+from bench import backpressure, barrier, harness, keyed_count, recovery  # noqa: E402
 
 
 class HistoryOf:
@@ -113,6 +113,63 @@ class Recovery(unittest.TestCase):
             self.assertIsNone(recovery.told(directory, "coordinator.log", r"no (\d+)", when))
 
 
+class Staged:
+    """A checkpoint as bench.staged reads it: each subtask's moments in microseconds."""
+
+    def __init__(self, triggered, stages, persisted_bytes=0):
+        names = ("heard", "began", "ended", "sent", "received")
+        self.triggered_ns = 1000 * triggered
+        self.persisted_bytes = persisted_bytes
+        self.stages = [[dict(zip(names, (1000 * us for us in one))) for one in stage]
+                       for stage in stages]
+        self.last = max((at for s in self.stages for at in s), key=lambda at: at["received"])
+
+    def duration_ms(self):
+        return (self.last["received"] - self.triggered_ns) / 1e6
+
+
+class Steps(unittest.TestCase):
+    def test_they_add_up_on_the_way_to_the_last_acknowledgement(self):
+        c = Staged(1000, [[(1010, 1015, 1020, 1100, 1130), (1012, 1030, 1031, 1100, 1130)],
+                          [(0, 1040, 1041, 1100, 1130), (0, 1045, 1050, 1100, 1130)],
+                          [(0, 1060, 1070, 1100, 1130), (0, 1055, 1080, 1110, 1150)]])
+        self.assertEqual(barrier.steps_of(c), [12, 18, 15, 10, 25, 30, 40])
+        self.assertEqual(sum(barrier.steps_of(c)), 1000 * c.duration_ms())
+
+    def test_another_task_may_be_the_last(self):
+        c = Staged(0, [[(1, 2, 90, 91, 99)], [(0, 5, 6, 7, 8)], [(0, 9, 10, 11, 12)]])
+        self.assertEqual(sum(barrier.steps_of(c)), 99)
+        self.assertGreaterEqual(min(barrier.steps_of(c)), 0)
+
+
+class Backpressure(unittest.TestCase):
+    def tally(self, **ms):
+        """All rows take 1 ms but those named, over a drain of 3 ms."""
+        t = backpressure.Tally()
+        t.drains = [3.0]
+        for row in backpressure.ROWS:
+            took = ms.get(row.replace(", ", "_").replace(" us", "").replace(",", ""), 1)
+            moment = [(0, 0, 0, 0, 1000 * took)]
+            t.rounds[row] = [[Staged(0, [moment] * 3, 100)]]
+        return list(backpressure.breaches_of(backpressure.describe(t)))
+
+    def test_all_within_their_bounds(self):
+        self.assertEqual(self.tally(), [])
+        self.assertEqual(self.tally(unaligned_200=5, unaligned_2000=5), [])
+
+    def test_unaligned_may_not_take_longer_than_its_bytes(self):
+        self.assertIn("p95 6.00 ms, 5.00 at most", "".join(self.tally(unaligned_200=6)))
+
+    def test_nor_follow_the_sink(self):
+        found = self.tally(unaligned_200=4, unaligned_2000=4.5)
+        self.assertEqual(len(found), 1)
+        self.assertIn("12 % longer", found[0])
+
+    def test_a_timeout_may_only_be_a_little_late(self):
+        self.assertEqual(self.tally(timeout_200=21.4), [])
+        self.assertIn("21.50 at most", "".join(self.tally(timeout_200=21.6)))
+
+
 class Command(unittest.TestCase):
     def run_bench(self, *arguments):
         return subprocess.run([os.path.join(ROOT, "scripts/bench"), *arguments], text=True,
@@ -121,7 +178,8 @@ class Command(unittest.TestCase):
     def test_the_list_names_each_bench_and_what_it_needs(self):
         done = self.run_bench("--list")
         self.assertEqual(done.returncode, 0)
-        for word in ("keyed-count", "flow-metering", "recovery", "coordinator-scale", "needs: "):
+        for word in ("keyed-count", "flow-metering", "recovery", "coordinator-scale", "barrier",
+                     "backpressure", "needs: "):
             self.assertIn(word, done.stdout)
 
     def test_an_unknown_name_is_refused(self):
