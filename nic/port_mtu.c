@@ -19,6 +19,7 @@
 enum {
 	ETHERNET_BYTES = 14,
 	MTU_MAX = FRAME_BYTES_MAX - ETHERNET_BYTES,
+	DRIVER_BYTES = 64, /* in front of a frame and behind it: tags, net_virtio's header */
 	PACKET_FRAME_BYTES = 2048,  /* net_af_packet's framesz unless told otherwise */
 	PACKET_FRAME_BYTES_MAX = 65000 - RTE_PKTMBUF_HEADROOM, /* of one mbuf */
 	PACKET_HEADER_BYTES = 96,   /* the kernel's and the driver's in front of each frame */
@@ -65,7 +66,7 @@ static uint32_t packet_frame_bytes(const struct rte_eth_dev_info *info)
 
 uint32_t port_mtu_receive_bytes(uint32_t mtu, const struct rte_eth_dev_info *info)
 {
-	uint32_t room = mtu + ETHERNET_BYTES + 2 * sizeof(struct rte_vlan_hdr);
+	uint32_t room = mtu + ETHERNET_BYTES + DRIVER_BYTES;
 	uint32_t packet = port_driver_find(info->driver_name)->has_frame_size
 			? packet_frame_bytes(info)
 			: 0;
