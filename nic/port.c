@@ -405,12 +405,16 @@ bool port_can_refer(const struct port *p)
 
 void port_print(const struct port *p, char text[PORT_TEXT_BYTES])
 {
+	char queues[96] = "one queue pair";
+
+	if (p->queue_count > 1)
+		snprintf(queues, sizeof(queues), "%u queue pairs, to which frames come %s,",
+				p->queue_count, port_steering_name(p->steering));
 	snprintf(text, PORT_TEXT_BYTES,
-			"%s (%s): frames to %u bytes, %u queue pair%s of %u and %u descriptors, "
-			"frames come to theirs %s, bodies are %s, UDP checksum by %s",
-			p->name, p->driver, port_frame_bytes_max(p), p->queue_count,
-			p->queue_count == 1 ? "" : "s", p->rx_descriptors, p->tx_descriptors,
-			port_steering_name(p->steering),
+			"%s (%s): frames to %u bytes, %s of %u and %u descriptors, bodies are %s, "
+			"UDP checksum by %s",
+			p->name, p->driver, port_frame_bytes_max(p), queues, p->rx_descriptors,
+			p->tx_descriptors,
 			port_can_refer(p) ? "sent from where they lie" : "copied",
 			p->can_udp_checksum ? "the port" : "software");
 }

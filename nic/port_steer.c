@@ -98,7 +98,7 @@ enum port_steering port_steer_start(uint16_t port_id, uint32_t queue_count, uint
 const char *port_steering_name(enum port_steering steering)
 {
 	static const char *const names[] = {
-			[PORT_STEERING_ONE] = "to the one there is",
+			[PORT_STEERING_ONE] = "at once",
 			[PORT_STEERING_PAIRED] = "by the sender's queue",
 			[PORT_STEERING_RULES] = "by flow rules for UDP ports",
 			[PORT_STEERING_RSS] = "by RSS and, where it errs, by ring",

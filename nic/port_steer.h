@@ -37,7 +37,7 @@ bool port_steer_configure(struct rte_eth_conf *conf, uint32_t queue_count,
 enum port_steering port_steer_start(uint16_t port_id, uint32_t queue_count, uint16_t udp_port,
 		const struct port_driver *driver, bool has_spread);
 
-/* "by flow rules". */
+/* How frames come to their queue: "by flow rules ...". */
 const char *port_steering_name(enum port_steering steering);
 /* Whether frames may come in at a queue that they are not for. */
 bool port_steering_is_spread(enum port_steering steering);
