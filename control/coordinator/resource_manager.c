@@ -17,7 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGISTER_TIMEOUT_S = 10, FAULT_BYTES = 256 };
+enum {
+	REGISTER_TIMEOUT_S = 10,
+	FAULT_BYTES = 256,
+	SILENT_BEATS_MIN = 4, /* in a timeout, for a beat to be left out */
+};
 
 /* One connection; a member once it has registered. */
 struct guest {
@@ -26,6 +30,7 @@ struct guest {
 	struct connection *connection;
 	uint32_t member; /* MEMBER_NONE before */
 	uint64_t since_ns;
+	uint64_t sent_count; /* of its connection, at the last beat */
 };
 
 struct resource_manager {
@@ -262,7 +267,8 @@ static void on_accepted(void *context, struct connection *c)
 		connection_close(c);
 		return;
 	}
-	*g = (struct guest){r->guests, r, c, MEMBER_NONE, clock_monotonic_ns()};
+	*g = (struct guest){.next = r->guests, .manager = r, .connection = c,
+			.member = MEMBER_NONE, .since_ns = clock_monotonic_ns()};
 	r->guests = g;
 	connection_own(c, &guest_events, g);
 }
@@ -276,9 +282,15 @@ static void send_heartbeats(struct resource_manager *r)
 
 	e.body_case = WEIR__ENVELOPE__BODY_COORDINATOR_HEARTBEAT;
 	e.coordinator_heartbeat = &m;
-	for (struct guest *g = r->guests; g != NULL; g = g->next)
-		if (g->member != MEMBER_NONE)
+	for (struct guest *g = r->guests; g != NULL; g = g->next) {
+		if (g->member == MEMBER_NONE)
+			continue;
+		/* Whatever it was sent since the last one told it the same. */
+		bool has_heard = g->connection->sent_count != g->sent_count;
+		if (!has_heard || r->membership.timeout_ns / SILENT_BEATS_MIN < r->interval_ns)
 			(void)connection_send(g->connection, &e);
+		g->sent_count = g->connection->sent_count;
+	}
 }
 
 static void drop_silent(struct resource_manager *r, uint64_t now_ns)

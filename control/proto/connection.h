@@ -15,6 +15,8 @@
 
 #include "control/proto/message.h"
 
+#include <stdint.h>
+
 struct connection;
 
 struct connection_events {
@@ -32,12 +34,14 @@ struct connection {
 	const struct connection_ops *ops;
 	const struct connection_events *events;
 	void *owner;
+	uint64_t sent_count; /* of messages, also those that could not be sent */
 };
 
 /* 0; -EMSGSIZE; -ENOTCONN after the connection broke; -ENOBUFS when the peer takes nothing and
  * the connection has been given up (`closed` follows). */
 static inline int connection_send(struct connection *c, const Weir__Envelope *envelope)
 {
+	c->sent_count++;
 	return c->ops->send(c, envelope);
 }
 

@@ -261,6 +261,9 @@ static void on_received(void *owner, struct connection *c, const Weir__Envelope 
 		r->aborted_id = e->abort_checkpoint->checkpoint_id;
 		r->latest_id = e->abort_checkpoint->latest_completed_id;
 		break;
+	case WEIR__ENVELOPE__BODY_COORDINATOR_HEARTBEAT:
+		r->beat_count++;
+		break;
 	case WEIR__ENVELOPE__BODY_CANCEL_TASKS:
 		on_cancel(f, e->cancel_tasks);
 		break;

@@ -44,6 +44,7 @@ struct fake_record {
 	char refusal[256];
 	uint32_t deploy_count, trigger_count, confirm_count, abort_count, cancel_count;
 	uint32_t rescaled_count; /* states to be shared out */
+	uint32_t beat_count;     /* of the coordinator */
 	int64_t restored_id, triggered_id, confirmed_id, aborted_id, latest_id;
 	int64_t final_id; /* the first one triggered after their end of data */
 	bool was_leaving; /* the newest deployment */

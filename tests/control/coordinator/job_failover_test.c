@@ -58,6 +58,25 @@ Test(job_failover, notices_silence_after_a_tenth_of_a_second_when_it_is_told_to)
 	cr_expect_leq(took_ms, 300);
 }
 
+Test(job_failover, sends_no_heartbeat_where_other_messages_tell_the_same)
+{
+	set("heartbeat.interval=%s", "50 ms");
+	set("heartbeat.timeout=%s", "500 ms");
+	end_coordinator();
+	start_coordinator();
+	run_to(1);
+	uint32_t count = record()->beat_count;
+	int64_t id = record()->confirmed_id;
+	uint64_t began_ns = clock_monotonic_ns();
+	WAIT_UNTIL(clock_monotonic_ns() - began_ns > 500000000); /* ten of them */
+	cr_expect_lt(record()->beat_count - count, 5u);
+	cr_expect_gt(record()->confirmed_id, id);
+	fake_task_manager_behaviour(tm)->must_ignore = true; /* and nothing more is sent */
+	count = record()->beat_count;
+	WAIT_UNTIL(record()->beat_count > count + 5);
+	cr_assert(record()->is_registered);
+}
+
 Test(job_failover, cancels_the_others_and_starts_new_attempts_when_one_task_fails)
 {
 	run_to(1);
