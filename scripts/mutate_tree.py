@@ -70,6 +70,13 @@ def first_failure(output):
     return os.path.basename(line[5:].split(":")[0])
 
 
+def tests_in(build, tests, files):
+    """With the sanitizer only what is quick or about the files."""
+    if build == QUICK:
+        return tests
+    return [t for t in tests if t == SCRIPTS or any(is_about(t, file) for file in files)]
+
+
 def is_about(unit, file):
     return os.path.basename(file).startswith(os.path.basename(unit))
 
@@ -148,7 +155,7 @@ class Tree:
 
     def try_unchanged(self, group):
         for build in (QUICK, SANITIZED):
-            for test in tests_of(group):
+            for test in tests_in(build, tests_of(group), group["files"]):
                 key = build + " " + name_of(test, group)
                 if key in self.durations:
                     continue
@@ -243,9 +250,9 @@ class Bench:
                 known.add((build, library))
                 text = read_bytes(os.path.join(self.tree.folder, file)).decode()
                 libraries = self.build(build, file, text)
-                test = self.tests_in_order(group, file, {}, build)[0]
-                if libraries is None or self.tree.try_test(
-                        build, test, group, libraries, SETUP_SECONDS) is not None:
+                tests = self.tests_in_order(group, file, {}, build)[:1]
+                if libraries is None or any(self.tree.try_test(
+                        build, test, group, libraries, SETUP_SECONDS) for test in tests):
                     print(f"scripts/mutate: {build}: {library} does not do in its place")
                     return False
         return True
@@ -266,13 +273,9 @@ class Bench:
         return None
 
     def tests_in_order(self, group, file, counts, build):
-        """Those that noticed most in this file for their time; with the sanitizer only what is
-        quick or about the file."""
+        """Those that noticed most in this file for their time."""
         def worth(test):
             usual = self.tree.durations[build + " " + name_of(test, group)]
             likely = counts.get(test, 0) + (3 if test == SCRIPTS or is_about(test, file) else 0.1)
             return likely / (usual + 0.05)
-        tests = sorted(tests_of(group), key=worth, reverse=True)
-        if build == SANITIZED:
-            tests = [t for t in tests if t == SCRIPTS or is_about(t, file)] or tests[:1]
-        return tests
+        return sorted(tests_in(build, tests_of(group), [file]), key=worth, reverse=True)

@@ -354,3 +354,20 @@ Test(checkpoint_trigger, a_stop_without_an_id_goes_on_with_periodic_checkpoints)
 			"drawing a checkpoint id: Input/output error"));
 	rig_close(&r);
 }
+
+Test(checkpoint_trigger, a_job_that_fails_for_want_of_an_id_says_so)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.tolerable_failures = 0;
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_DRAW_ID] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	end_id(&r);
+	rig_drain(&r);
+	cr_assert(eq(str, rig_find(&r, DECIDE_FAIL_JOB)->text,
+			"Exceeded checkpoint tolerable failure threshold. The latest checkpoint "
+			"failed: drawing a checkpoint id: Input/output error"));
+	rig_close(&r);
+}

@@ -17,6 +17,11 @@ Test(execution, id_tells_subtask_and_attempt_and_differs_for_each_attempt_and_ru
 
 	cr_assert_eq(execution_subtask_of(e.attempt), 3);
 	cr_assert_eq(execution_number_of(e.attempt), 7);
+	cr_assert_eq(e.attempt_number, 7);
+	execution_reset(&next, 0x11223344, 0x55667788, UINT64_C(0x99aabbccddeeff00), 1000);
+	cr_assert_eq(execution_subtask_of(next.attempt), 0x11223344);
+	cr_assert_eq(execution_number_of(next.attempt), 0x55667788);
+	cr_assert_eq(execution_run_of(next.attempt), UINT64_C(0x99aabbccddeeff00));
 	execution_reset(&next, 3, 8, UINT64_C(0x0102030405060708), 1000);
 	execution_reset(&other, 3, 7, UINT64_C(0x0102030405060709), 1000);
 	cr_assert_not(id128_is_equal(e.attempt.id, next.attempt.id));
