@@ -103,6 +103,19 @@ static uint64_t request_as(struct rig *r, uint32_t client)
 	return handle;
 }
 
+Test(checkpoint_requests, a_client_is_remembered_until_a_thousand_others_have_come)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.queue_max = 1;
+	rig_open(&r, &config);
+	for (uint32_t i = 1; i <= 1000; i++)
+		cr_assert(eq(u64, request_as(&r, i), i));
+	cr_assert(eq(u64, request_as(&r, 1), 1));
+	rig_close(&r);
+}
+
 /* Only the newest thousand client ids are remembered. */
 Test(checkpoint_requests, very_many_clients_are_forgotten_in_their_order)
 {

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
+#include <string.h>
 
 /* The steps from an admitted request to the trigger, one answer at a time. */
 
@@ -234,6 +235,7 @@ Test(checkpoint_trigger, a_party_answers_for_itself_and_for_the_checkpoint_that_
 Test(checkpoint_trigger, only_a_savepoint_tells_tasks_where_it_goes)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
+	uint64_t handle;
 	struct rig r;
 
 	rig_open(&r, &config);
@@ -241,7 +243,8 @@ Test(checkpoint_trigger, only_a_savepoint_tells_tasks_where_it_goes)
 	cr_assert(eq(str, rig_find(&r, DECIDE_TRIGGER_TASKS)->path, ""));
 	cr_assert(not(checkpoint_properties_is_savepoint(
 			&rig_find(&r, DECIDE_PREPARE_LOCATION)->properties)));
-	rig_request(&r, REQUEST_STOP);
+	handle = rig_request(&r, REQUEST_STOP);
+	cr_assert(eq(u64, rig_find(&r, DECIDE_PREPARE_LOCATION)->request, handle));
 	cr_assert(eq(str, rig_find(&r, DECIDE_TRIGGER_TASKS)->path, "there"));
 	cr_assert(checkpoint_properties_is_synchronous(
 			&rig_find(&r, DECIDE_PREPARE_LOCATION)->properties));
@@ -293,6 +296,8 @@ Test(checkpoint_trigger, gateways_open_again_for_the_checkpoint_that_failed)
 	rig_request(&r, REQUEST_CHECKPOINT);
 	end_coordinator(&r);
 	rig_drain(&r);
+	cr_assert_not_null(strstr(rig_find(&r, DECIDE_REQUEST_DONE)->text,
+			checkpoint_phase_name(PHASE_COORDINATORS)));
 	cr_assert(eq(u32, rig_count(&r, DECIDE_ABORT_TRIGGERING), 1));
 	cr_assert(eq(i64, rig_find(&r, DECIDE_ABORT_TRIGGERING)->id, 1));
 	r.is_auto[DECIDE_DRAW_ID] = false;
