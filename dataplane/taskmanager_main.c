@@ -22,6 +22,7 @@
 #include "nic/eal.h"
 #include "nic/host_memory.h"
 #include "nic/mempool.h"
+#include "nic/packet_ports.h"
 #include "nic/probe.h"
 #include "nic/topology.h"
 
@@ -36,6 +37,7 @@ enum {
 	ERROR_BYTES = 4096,
 	END_TIMEOUT_S = 20,
 	MEBIBYTE = 1 << 20,
+	LOOK_INTERVAL_NS = 100000000, /* at what packet ports have lost */
 };
 
 struct program {
@@ -50,6 +52,8 @@ struct program {
 	size_t state_bytes;
 	struct mempool *pool;
 	struct taskmanager_link *link; /* to other TaskManagers; NULL: none */
+	struct packet_ports *packet_ports; /* NULL: none */
+	struct loop_timer *look; /* at their losses */
 	void *state;
 	struct taskmanager *taskmanager;
 	struct loop *loop;
@@ -142,11 +146,20 @@ static int plan_memory(struct program *p)
 static int start_eal(struct program *p)
 {
 	char line[EAL_LINE_BYTES];
-	struct config_list extra;
-	const char *port = config_text(p->config, "weir.link.port");
+	const char *link = config_text(p->config, "weir.link.port");
+	const char *ports[PACKET_PORTS_MAX + 1];
+	struct config_list extra, packet_ports;
+	uint32_t port_count = 0;
 	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
 			taskmanager_link_memory_bytes(p->config, p->choice.count);
 
+	config_list(p->config, "weir.nic.ports", &packet_ports);
+	for (uint32_t i = 0; i < packet_ports.count && i < PACKET_PORTS_MAX; i++)
+		ports[port_count++] = packet_ports.items[i];
+	memory += packet_ports_memory_bytes(ports, port_count,
+			(uint16_t)config_int(p->config, "weir.nic.descriptors"));
+	if (link[0] != '\0')
+		ports[port_count++] = link;
 	if (config_is_set(p->config, "weir.memory"))
 		memory = (size_t)config_size(p->config, "weir.memory");
 	config_list(p->config, "weir.eal.args", &extra);
@@ -158,8 +171,8 @@ static int start_eal(struct program *p)
 					.control_cpus = p->choice.control_cpus,
 					.use_hugepages = p->use_hugepages,
 					.memory_bytes = memory,
-					.ports = &port,
-					.port_count = port[0] != '\0',
+					.ports = ports,
+					.port_count = port_count,
 					.extra = extra.items,
 					.extra_count = extra.count,
 			},
@@ -194,6 +207,27 @@ static void close_link(struct program *p)
 	taskmanager_link_close(p->link);
 }
 
+static int open_packet_ports(struct program *p)
+{
+	uint16_t descriptors = (uint16_t)config_int(p->config, "weir.nic.descriptors");
+	char text[PORT_TEXT_BYTES];
+	struct config_list names;
+
+	config_list(p->config, "weir.nic.ports", &names);
+	if (names.count == 0)
+		return 0;
+	int rc = packet_ports_open(
+			&p->packet_ports, names.items, names.count, descriptors, p->error);
+	for (uint32_t i = 0; rc == 0 && packet_ports_print(p->packet_ports, i, text); i++)
+		log_info("taskmanager", "packets: %s", text);
+	return rc;
+}
+
+static void close_packet_ports(struct program *p)
+{
+	packet_ports_close(p->packet_ports);
+}
+
 static int map_state(struct program *p)
 {
 	return host_memory_map(&p->state, p->state_bytes, p->use_hugepages, p->error);
@@ -219,6 +253,8 @@ static int make_taskmanager(struct program *p)
 		.clock = clock_real(),
 	};
 
+	if (p->packet_ports != NULL)
+		config.packet_ports = packet_ports_directory(p->packet_ports);
 	taskmanager_link_fill(p->link, &config);
 	return taskmanager_create(&p->taskmanager, &config, p->error);
 }
@@ -251,10 +287,23 @@ static void on_signal(void *context)
 	loop_stop_mt(p->loop);
 }
 
+static void look_at_ports(void *context)
+{
+	struct program *p = context;
+
+	packet_ports_look(p->packet_ports);
+	loop_timer_set(p->look, LOOK_INTERVAL_NS);
+}
+
 static int make_loop(struct program *p)
 {
 	int rc = loop_create(&p->loop);
 
+	if (rc == 0 && p->packet_ports != NULL) {
+		rc = loop_timer_create(&p->look, p->loop, look_at_ports, p);
+		if (rc == 0)
+			look_at_ports(p);
+	}
 	if (rc == 0)
 		rc = loop_signal_create(&p->on_term, p->loop, SIGTERM, on_signal, p);
 	if (rc == 0)
@@ -264,6 +313,7 @@ static int make_loop(struct program *p)
 
 static void destroy_loop(struct program *p)
 {
+	loop_timer_destroy(p->look);
 	loop_signal_destroy(p->on_int);
 	loop_signal_destroy(p->on_term);
 	loop_destroy(p->loop);
@@ -322,6 +372,7 @@ static const struct step steps[] = {
 		{"EAL", start_eal, stop_eal},
 		{"buffer pool", make_pool, destroy_pool},
 		{"link", open_link, close_link},
+		{"packet ports", open_packet_ports, close_packet_ports},
 		{"state memory", map_state, unmap_state},
 		{"data plane", make_taskmanager, destroy_taskmanager},
 		{"loop", make_loop, destroy_loop},

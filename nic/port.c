@@ -1,6 +1,8 @@
 #include "nic/port.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_log.h>
@@ -417,6 +419,23 @@ void port_print(const struct port *p, char text[PORT_TEXT_BYTES])
 			p->tx_descriptors,
 			port_can_refer(p) ? "sent from where they lie" : "copied",
 			p->can_udp_checksum ? "the port" : "software");
+}
+
+bool port_kernel_packets(const struct port *p, uint64_t *packets)
+{
+	struct rte_eth_dev_info info;
+	char name[IF_NAMESIZE], path[128];
+
+	if (strcmp(p->driver, "net_af_packet") != 0 || rte_eth_dev_info_get(p->id, &info) != 0 ||
+			if_indextoname(info.if_index, name) == NULL)
+		return false;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/rx_packets", name);
+	FILE *file = fopen(path, "re");
+	if (file == NULL)
+		return false;
+	bool is_read = fscanf(file, "%" SCNu64, packets) == 1;
+	fclose(file);
+	return is_read;
 }
 
 void port_counters(const struct port *p, struct port_counters *out)

@@ -69,6 +69,10 @@ struct port_counters {
 };
 void port_counters(const struct port *p, struct port_counters *out);
 
+/* Packets that the kernel's interface below the port has had; false: it stands on none, or takes
+ * them past it.  net_af_packet loses packets between the two and counts none of them. */
+bool port_kernel_packets(const struct port *p, uint64_t *packets);
+
 /* Whether the other side is there: a cable, a process. */
 bool port_is_up(const struct port *p);
 /* True: bursts may be asked of that queue until it is left. */

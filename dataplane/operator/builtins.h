@@ -14,4 +14,6 @@ extern const struct weir_operator builtin_flow_parse;
 extern const struct weir_operator builtin_flow_window;
 extern const struct weir_operator builtin_generator;
 extern const struct weir_operator builtin_keyed_count;
+extern const struct weir_operator builtin_nic_sink;
+extern const struct weir_operator builtin_nic_source;
 extern const struct weir_operator builtin_pcap_source;

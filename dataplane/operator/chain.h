@@ -23,6 +23,7 @@
 struct chain;
 struct keyed_state;
 struct output_gate;
+struct port_directory;
 
 /* The file services, implemented above this layer. */
 struct file_port {
@@ -60,6 +61,7 @@ struct chain_config {
 	bool checkpointing;
 	struct file_port *files;   /* borrowed */
 	struct event_port *events; /* borrowed */
+	struct port_directory *ports; /* borrowed; NULL: this process has no packet ports */
 };
 
 /* A declared state and where it lives.  The framework's own counters of an operator are one of

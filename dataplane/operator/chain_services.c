@@ -6,6 +6,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/channel/pointer_queue.h"
 #include "dataplane/operator/keyed_state.h"
+#include "dataplane/operator/port_directory.h"
 
 static const struct weir_info *service_info(struct weir_context *ctx)
 {
@@ -220,6 +221,26 @@ static void service_send_event(struct weir_context *ctx, const void *data, uint3
 	port->send(port, ctx->index, data, bytes);
 }
 
+static struct weir_packet_port *service_port_acquire(struct weir_context *ctx, const char *name,
+		enum weir_port_use use, char error[WEIR_ERROR_BYTES])
+{
+	struct port_directory *ports = ctx->chain->config.ports;
+
+	if (ports != NULL)
+		return ports->acquire(ports, name, ctx->info.subtask_index, use, error);
+	snprintf(error, WEIR_ERROR_BYTES, "weir.nic.ports names no port, so there is no %.64s",
+			name);
+	return NULL;
+}
+
+static void service_port_release(
+		struct weir_context *ctx, struct weir_packet_port *port, enum weir_port_use use)
+{
+	struct port_directory *ports = ctx->chain->config.ports;
+
+	ports->release(ports, port, use);
+}
+
 const struct weir_services chain_services = {
 	.abi_version = WEIR_ABI_VERSION,
 	.size = sizeof(struct weir_services),
@@ -251,4 +272,6 @@ const struct weir_services chain_services = {
 	.queue_pop = service_queue_pop,
 	.send_event = service_send_event,
 	.fail_for_good = service_fail_for_good,
+	.port_acquire = service_port_acquire,
+	.port_release = service_port_release,
 };

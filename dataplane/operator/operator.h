@@ -39,6 +39,7 @@
 
 struct weir_context; /* one operator of one subtask, as the framework sees it */
 struct weir_queue;   /* one foreign thread -> this operator */
+struct weir_packet_port; /* see packet_port.h */
 
 /* ---- records ---------------------------------------------------------------------------- */
 
@@ -159,6 +160,7 @@ struct weir_info {
 /* ---- services: what the framework does for an operator -------------------------------------- */
 
 typedef uint32_t weir_file;
+enum weir_port_use { WEIR_PORT_RECEIVE = 1, WEIR_PORT_SEND = 2 };
 
 enum { WEIR_FILE_WRITE_MAX = 65536 };
 
@@ -239,6 +241,13 @@ struct weir_services {
 	/* Like fail, when another attempt would only repeat it (an input that is no capture): the
 	 * job fails once, for good, instead of being started again. */
 	void (*fail_for_good)(struct weir_context *ctx, const char *format, va_list args);
+
+	/* A port of weir.nic.ports.  acquire in open: NULL with a text when there is none of that
+	 * name, or another task has it for the same use; release in close. */
+	struct weir_packet_port *(*port_acquire)(struct weir_context *ctx, const char *name,
+			enum weir_port_use use, char error[WEIR_ERROR_BYTES]);
+	void (*port_release)(struct weir_context *ctx, struct weir_packet_port *port,
+			enum weir_port_use use);
 };
 
 /* ---- the operator table --------------------------------------------------------------------- */

@@ -16,6 +16,8 @@ static const struct weir_operator *const builtins[] = {
 		&builtin_flow_window,
 		&builtin_generator,
 		&builtin_keyed_count,
+		&builtin_nic_sink,
+		&builtin_nic_source,
 		&builtin_pcap_source,
 		NULL,
 };

@@ -125,6 +125,7 @@ static struct chain_config chain_config_of(struct task_group *g, struct task *t,
 		.checkpointing = d->checkpointing,
 		.files = &t->file_port,
 		.events = &t->events,
+		.ports = g->config.packet_ports,
 	};
 }
 

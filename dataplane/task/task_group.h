@@ -18,6 +18,7 @@
 struct buf_pool;
 struct clock;
 struct link_port;
+struct port_directory;
 struct task_group;
 
 /* What a deployment will take. */
@@ -35,6 +36,7 @@ struct task_group_config {
 	struct link_port *const *ports; /* one for each queue */
 	uint32_t port_count;            /* 0: none */
 	bool do_ports_join_two;         /* and no more */
+	struct port_directory *packet_ports; /* of raw packets; NULL: none */
 };
 
 /* Declares all operators and adds up.  -EINVAL, -ENOMEM. */

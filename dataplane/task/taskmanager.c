@@ -257,13 +257,13 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 {
 	struct task_group_config config = {
 		.deployment = d,
-		.workers = tm->workers,
-		.worker_count = tm->config.worker_count,
+		.workers = tm->workers, .worker_count = tm->config.worker_count,
 		.pool = tm->config.pool,
 		.clock = tm->config.clock,
 		.ports = tm->ports,
 		.port_count = tm->port_count,
 		.do_ports_join_two = tm->config.does_link_join_two,
+		.packet_ports = tm->config.packet_ports,
 	};
 	struct task_group_need need;
 	struct task_group *group;

@@ -20,6 +20,7 @@
 struct buf_pool;
 struct clock;
 struct link_numbers;
+struct port_directory;
 struct transport;
 struct taskmanager;
 
@@ -42,6 +43,7 @@ struct taskmanager_config {
 	bool does_link_join_two;       /* and no more */
 	const uint8_t *link_gateway;   /* MAC of the next hop, NULL: the peers are next */
 	uint64_t link_connect_timeout_ns, link_peer_timeout_ns;
+	struct port_directory *packet_ports; /* of raw packets, borrowed; NULL: none */
 };
 
 int taskmanager_create(struct taskmanager **out, const struct taskmanager_config *config,

@@ -32,6 +32,8 @@ struct harness {
 	char *event;
 	uint32_t event_count;
 	int files[HARNESS_FILES_MAX]; /* descriptor + 1; 0 free */
+	struct weir_packet_port *port;
+	uint32_t port_use; /* who has it */
 	uint64_t disk_bytes;
 	uint32_t publish_count, publishes_left;
 	int publish_status;

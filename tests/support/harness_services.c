@@ -327,6 +327,28 @@ static void send_event(struct weir_context *ctx, const void *data, uint32_t byte
 	h->event_count++;
 }
 
+static struct weir_packet_port *port_acquire(struct weir_context *ctx, const char *name,
+		enum weir_port_use use, char error[WEIR_ERROR_BYTES])
+{
+	struct harness *h = of(ctx);
+
+	if (h->port == NULL) {
+		snprintf(error, WEIR_ERROR_BYTES, "no port is named %s", name);
+		return NULL;
+	}
+	h->port_use |= use;
+	return h->port;
+}
+
+static void port_release(
+		struct weir_context *ctx, struct weir_packet_port *port, enum weir_port_use use)
+{
+	struct harness *h = of(ctx);
+
+	CHECK(port == h->port && (h->port_use & use) != 0);
+	h->port_use &= ~(uint32_t)use;
+}
+
 const struct weir_services *harness_services(void)
 {
 	static const struct weir_services services = {WEIR_ABI_VERSION, sizeof(services), info,
@@ -334,7 +356,7 @@ const struct weir_services *harness_services(void)
 			list_at, list_add, list_remove, keyed_put, keyed_get, keyed_next,
 			keyed_remove, keyed_count, counter, file_open, file_write, file_close,
 			file_publish, queue_create, queue_destroy, queue_push, queue_pop,
-			send_event, fail};
+			send_event, fail, port_acquire, port_release};
 
 	return &services;
 }

@@ -43,6 +43,7 @@ struct harness *harness_create(const struct harness_config *config)
 	h->now_ns = 1000000000;
 	h->disk_bytes = UINT64_MAX;
 	h->publishes_left = UINT32_MAX;
+	h->port = config->port;
 	h->out_watermark = WEIR_WATERMARK_NONE;
 	resolve(h, config->params);
 	snprintf(h->attempt_id, sizeof(h->attempt_id), "%032llx",
@@ -290,6 +291,11 @@ uint64_t harness_not_before(const struct harness *h)
 const char *harness_last_event(const struct harness *h)
 {
 	return h->event;
+}
+
+uint32_t harness_port_use(const struct harness *h)
+{
+	return h->port_use;
 }
 
 uint32_t harness_event_count(const struct harness *h)

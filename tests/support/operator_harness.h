@@ -27,6 +27,7 @@ struct harness_config {
 	uint32_t in_record_bytes;        /* what the operator in front makes */
 	uint64_t attempt;                /* makes the attempt id */
 	bool without_checkpoints;
+	struct weir_packet_port *port; /* what port_acquire gives; may be NULL */
 };
 
 /* Declares and lays out state.  A refused parameter or declaration is the text of
@@ -69,6 +70,7 @@ void harness_fail_publishes(struct harness *h, int status);
 uint32_t harness_run_publishes(struct harness *h, uint32_t count);
 
 /* What the test sees. */
+uint32_t harness_port_use(const struct harness *h); /* of WEIR_PORT_* */
 const char *harness_error(const struct harness *h); /* NULL: not failed */
 const uint8_t *harness_output(const struct harness *h, uint32_t *count, size_t *bytes);
 void harness_clear_output(struct harness *h);
