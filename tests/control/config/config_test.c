@@ -156,15 +156,11 @@ Test(config, what_this_version_cannot_do_is_refused_only_when_asked_for)
 			  "execution.checkpointing.file-merging.max-space-amplification: 2\n"
 			  "execution.checkpointing.write-buffer-size: 4096\n"
 			  "execution.checkpointing.unaligned.forced: true\n"
-			  "weir.nic.ports: []\n"),
+			  "weir.nic.ports: [0000:01:00.0, net_tap0]\n"),
 			0, "%s", error.text);
 	expect_refused("execution.checkpointing.incremental: true\n",
 			"host.yaml:1:38: execution.checkpointing.incremental: \"true\" is not "
 			"supported yet; expected \"false\"");
-	expect_refused("weir.nic.ports: [0000:01:00.0, net_tap0]\n",
-			"host.yaml:1:17: weir.nic.ports: \"0000:01:00.0;net_tap0\" is not "
-			"supported yet; "
-			"expected it not to be set");
 	expect_refused("weir.nic.ports: eth0\n", "host.yaml:1:17: weir.nic.ports: \"eth0\" does "
 						 "not fit; expected PCI addresses "
 						 "such as 0000:01:00.0 or devices such as "

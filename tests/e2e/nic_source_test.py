@@ -1,0 +1,161 @@
+"""Packets that a port receives: all of them are metered; what a stopped TaskManager cannot take is
+counted as missed, so that the ledger adds up; and a port that sends gives what another received."""
+
+import os
+import re
+import signal
+import socket
+import threading
+import time
+import urllib.request
+
+from captures import output_totals, udp_frame
+from harness import JOBS, expect, expect_equal
+from namespaces import Hosts, inside
+
+TIMEOUT = 120
+LIVE = os.path.join(JOBS, "flow-metering-live.yaml")
+FRAMES = 20_000
+
+FORWARD = """
+name: forward
+vertices:
+  - uid: all
+    operators:
+      - {uid: source, type: nic-source, port: net_af_packet0, frames: 5000, snap: 2 kb}
+      - {uid: sink, type: nic-sink, port: net_af_packet1}
+"""
+
+
+def frame(i):
+    return udp_frame(f"10.0.{i % 7}.{i % 50}", "192.0.2.1", 1000 + i % 50, 53, i % 900)
+
+
+def totals_of(frames):
+    totals = {}
+    for data in frames:
+        pair = (socket.inet_ntoa(data[26:30]), socket.inet_ntoa(data[30:34]))
+        packets, octets = totals.get(pair, (0, 0))
+        totals[pair] = (packets + 1, octets + len(data))
+    return totals
+
+
+def send(hosts, frames, rate):
+    """From the hub, evenly in bursts."""
+    with inside(hosts.hub), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as s:
+        s.bind(("gen0", 0))
+        begun = time.monotonic()
+        for i, data in enumerate(frames):
+            s.send(data)
+            if i % 100 == 99:
+                time.sleep(max(0.0, begun + i / rate - time.monotonic()))
+
+
+def run(w, hosts, job, name, ports=1, sets=None, more=None):
+    vdevs = " ".join(f"--vdev=net_af_packet{i},iface=eth{i},framecnt=512" for i in range(ports))
+    config = {"weir.nic.ports": ";".join(f"net_af_packet{i}" for i in range(ports)),
+              "weir.eal.args": vdevs, "rest.bind-port": "8081", **(more or {})}
+    r = w.run(job, sets, state=name, config=config,
+              prefix=("ip", "netns", "exec", hosts.hosts[0]))
+    w.wait_for_checkpoint(1, name)
+    return r
+
+
+def counters(hosts, operator):
+    """Of all subtasks together, by name."""
+    with inside(hosts.hosts[0]):
+        with urllib.request.urlopen("http://127.0.0.1:8081/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+    found = {}
+    for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.M):
+        if f'operator_name="{operator}"' in labels:
+            short = name.rsplit("_operator_", 1)[-1]
+            found[short] = found.get(short, 0) + int(float(value))
+    return found
+
+
+def all_are_metered(w, hosts):
+    frames = [frame(i) for i in range(FRAMES)]
+    r = run(w, hosts, LIVE, "live", sets={"source.port": "net_af_packet0",
+            "source.frames": FRAMES, "sink.path": w.path("live-out")})
+    send(hosts, frames, 10_000)
+    summary = r.summary()
+    expect_equal(summary["records_in"], FRAMES, "packets taken")
+    expect_equal(output_totals(w.lines("live-out")), totals_of(frames), "packets and bytes")
+
+
+def ledger(hosts):
+    """What became of the packets, once they are all accounted for; None before."""
+    c = counters(hosts, "source")
+    known = sum(c.get(n, 0) for n in ("frames", "rolled_back", "missed", "no_buffer", "errors"))
+    return c if known == FRAMES else None
+
+
+def stand_still(w, hosts, name, heartbeat):
+    """Sends while the TaskManager is stopped for a second; the ledger at the end."""
+    r = run(w, hosts, LIVE, name, sets={"source.port": "net_af_packet0", "window.size": "1 s",
+            "sink.path": w.path(name + "-out")}, more={"heartbeat.timeout": heartbeat})
+    frames = [frame(i) for i in range(FRAMES)]
+    sender = threading.Thread(target=send, args=(hosts, frames, 10_000))
+    sender.start()
+    taskmanager = r.taskmanagers()[0]
+    time.sleep(0.3)
+    os.kill(taskmanager, signal.SIGSTOP)
+    time.sleep(1)
+    os.kill(taskmanager, signal.SIGCONT)
+    sender.join()
+    c = w.wait_for(lambda: ledger(hosts), "the ledger adds up", 10)
+    w.command(["ip", "netns", "exec", hosts.hosts[0], w.program("weir"), "stop",
+               "flow-metering-live", "--savepoint", w.path(name + "-savepoint"), "--drain"])
+    summary = r.summary()
+    packets = sum(count for count, _ in output_totals(w.lines(name + "-out")).values())
+    expect_equal(packets, c["frames"], "packets in the output are those taken")
+    return c, summary
+
+
+def the_ledger_adds_up(w, hosts):
+    c, summary = stand_still(w, hosts, "patient", "20 s")
+    expect_equal(summary["restarts"], 0, "restarts")
+    expect(c["missed"] > 1000 and c["frames"] > 1000, f"{c}")
+    expect_equal(c["rolled_back"], 0, "packets taken back")
+
+    c, summary = stand_still(w, hosts, "hasty", "500 ms")
+    expect(summary["restarts"] > 0, "the TaskManager was given up meanwhile")
+    expect(c["missed"] > 1000 and c["frames"] > 1000, f"{c}")
+
+
+def what_is_received_is_sent(w, hosts):
+    frames = [frame(i) for i in range(5000)]
+    got = []
+
+    def listen():
+        with inside(hosts.hub), socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                              socket.htons(0x0003)) as s:
+            s.bind(("gen1", 0x0003))
+            s.settimeout(10)
+            ready.set()
+            while len(got) < len(frames):
+                got.append(s.recv(2048))
+
+    ready = threading.Event()
+    listener = threading.Thread(target=listen)
+    listener.start()
+    ready.wait(5)
+    r = run(w, hosts, w.write("forward.yaml", FORWARD), "forward", ports=2)
+    send(hosts, frames, 5_000)
+    r.summary()
+    listener.join()
+    expect_equal(len(got), len(frames), "packets sent on")
+    expect(got == frames, "each as it came, in order")
+
+
+def test(w):
+    hosts = Hosts(1)
+    try:
+        for i in range(2):
+            Hosts.join(hosts.hub, f"gen{i}", hosts.hosts[0], f"eth{i}")
+        all_are_metered(w, hosts)
+        the_ledger_adds_up(w, hosts)
+        what_is_received_is_sent(w, hosts)
+    finally:
+        hosts.close()
