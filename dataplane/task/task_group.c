@@ -103,6 +103,15 @@ static int declare_vertices(struct task_group *g, char error[TASKMANAGER_ERROR_B
 	return 0;
 }
 
+/* One more than the checkpoints that there may be: an aligned savepoint is forced, and waits for
+ * none of them (RD-4, TR-3). */
+static uint32_t snapshots_max(const struct deployment *d)
+{
+	uint32_t count = d->max_concurrent_checkpoints + (d->unaligned ? 0 : 1);
+
+	return count < CHECKPOINTS_IN_FLIGHT_MAX ? count : CHECKPOINTS_IN_FLIGHT_MAX;
+}
+
 static struct chain_config chain_config_of(struct task_group *g, struct task *t,
 		const struct chain_operator_config *operators)
 {
@@ -120,7 +129,7 @@ static struct chain_config chain_config_of(struct task_group *g, struct task *t,
 		.parallelism = v->parallelism,
 		.group_count = d->key_group_count,
 		.groups = key_group_range_of(t->subtask_index, v->parallelism, d->key_group_count),
-		.snapshots_max = d->max_concurrent_checkpoints,
+		.snapshots_max = snapshots_max(d),
 		.restored_checkpoint_id = d->restored_checkpoint_id,
 		.checkpointing = d->checkpointing,
 		.files = &t->file_port,
@@ -137,17 +146,17 @@ static bool has_files(const struct task_group *g, const struct task *t)
 			v->operators[v->operator_count - 1].op->role == WEIR_SINK;
 }
 
-/* One more than checkpoints at a time, as Flink has threads for them; a keyed state has room for
- * as many copies as there may be checkpoints. */
+/* One more than checkpoints at a time, as Flink has threads for them; a keyed state has no room for
+ * more copies than it was made for. */
 static uint32_t writer_count_of(const struct task_group *g, const struct task *t)
 {
-	uint32_t concurrent = g->config.deployment->max_concurrent_checkpoints;
+	const struct deployment *d = g->config.deployment;
 
 	for (uint32_t i = 0; i < t->state_count; i++) {
 		if (t->states[i].kind == WEIR_STATE_KEYED)
-			return concurrent;
+			return snapshots_max(d);
 	}
-	return concurrent + 1;
+	return d->max_concurrent_checkpoints + 1;
 }
 
 static struct state_writer_config writer_config_of(

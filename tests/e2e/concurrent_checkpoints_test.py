@@ -1,4 +1,5 @@
-"""Two checkpoints of the same keyed state are under way at a time, and each restores exactly."""
+"""Two checkpoints of the same keyed state are under way at a time, and each restores exactly; a
+savepoint is taken beside the one checkpoint that there may be."""
 
 import os
 import shutil
@@ -11,6 +12,39 @@ RECORDS = 300_000
 JOB = "keyed-count"
 
 
+def savepoint_beside_a_checkpoint(w, library):
+    """A savepoint is forced (RD-4): it does not wait for the checkpoint that a disk holds up."""
+    gate, port = w.path("gate"), free_port()
+    run = w.count(RECORDS, rate=60_000, state="beside", config={
+        "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
+        "execution.checkpointing.data-inline-threshold": "0"},
+        env=slowed(library, gate))
+    rest = ("--rest", f"127.0.0.1:{port}")
+
+    def one_under_way():
+        return [c for c in w.weir_json("checkpoints", JOB, *rest)["history"]
+                if c["status"] == "IN_PROGRESS"]
+
+    number = w.wait_for_checkpoint(2, "beside")
+    w.write("gate", f"chk-{number + 2}/")
+    w.wait_for(lambda: any(c["id"] == number + 2 for c in one_under_way()), "it is under way")
+    status, said, why = w.weir("savepoint", JOB, w.path("savepoints"), *rest)
+    expect_equal(status, 0, f"the savepoint: {said} {why}")
+    history = {c["id"]: c for c in w.weir_json("checkpoints", JOB, *rest)["history"]}
+    slow, beside = history[number + 2], history[number + 3]
+    expect(beside["is_savepoint"] and slow["status"] != "FAILED"
+           and beside["trigger_timestamp"] < slow["trigger_timestamp"] + 400,
+           f"they overlap: {slow} {beside}")
+    os.unlink(gate)
+    w.wait_for_checkpoint(number + 3, "beside")
+    run.summary()
+
+
+def slowed(library, gate):
+    return {"LD_PRELOAD": library, "SLOW_PROGRAM": "weir-taskmanager", "SLOW_GATE": gate,
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
+
+
 def test(w):
     library = compile_shared(w, "slow_disk.c", "slow_disk.so", "-ldl")
     wanted = w.count(RECORDS, state="calm").summary()["counters"]["digest"]
@@ -21,8 +55,7 @@ def test(w):
         "execution.checkpointing.max-concurrent-checkpoints": "2",
         "execution.checkpointing.num-retained": "1000",
         "execution.checkpointing.data-inline-threshold": "0"},
-        env={"LD_PRELOAD": library, "SLOW_PROGRAM": "weir-taskmanager", "SLOW_GATE": gate,
-             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        env=slowed(library, gate))
     rest = ("--rest", f"127.0.0.1:{port}")
 
     def statistics():
@@ -51,3 +84,4 @@ def test(w):
                         options=("--restore", w.path("kept", f"chk-{number}")))
         expect_equal(again.summary()["counters"]["digest"], wanted,
                      f"digest after a restore of checkpoint {number}")
+    savepoint_beside_a_checkpoint(w, library)
