@@ -288,6 +288,21 @@ bool input_channel_is_in_line(const struct input_channel *ch, uint32_t announcem
 	return false;
 }
 
+bool input_channel_is_at_end(const struct input_channel *ch)
+{
+	if (!ch->is_open || ch->is_begun || input_channel_recovered_left(ch) > 0)
+		return false;
+	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {
+		uint32_t at = i & EVENTS_MASK;
+
+		if (ch->events[at].cut != ch->position)
+			return false;
+		if (ch->marks[at] != MARK_HANDLED)
+			return ch->events[at].kind == EVENT_END_OF_PARTITION;
+	}
+	return false;
+}
+
 bool input_channel_convert(struct input_channel *ch, int64_t checkpoint_id)
 {
 	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {

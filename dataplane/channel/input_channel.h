@@ -113,6 +113,9 @@ bool input_channel_is_in_line(const struct input_channel *ch, uint32_t announcem
 /* IC-9: marks a barrier that waits in line AHEAD.  False: it is not there. */
 bool input_channel_convert(struct input_channel *ch, int64_t checkpoint_id);
 
+/* True when only events handled ahead of their turn are before the end of partition. */
+bool input_channel_is_at_end(const struct input_channel *ch);
+
 /* Buffers below the answer have come, and so has every barrier before them. */
 uint64_t input_channel_known_count(const struct input_channel *ch);
 

@@ -223,6 +223,19 @@ int input_gate_next(struct input_gate *g, struct input_item *item)
 	return 0;
 }
 
+bool input_gate_next_end(struct input_gate *g, struct input_item *item)
+{
+	g->given = GIVEN_NONE;
+	if (has_step(g))
+		return false;
+	for (uint32_t c = 0; c < g->channel_count; c++) {
+		if (!input_channel_is_stopped(&g->channels[c]) &&
+				input_channel_is_at_end(&g->channels[c]))
+			return next_of(g, c, item) == 1 && item->kind == INPUT_EVENT;
+	}
+	return false;
+}
+
 /* ---- consume ---- */
 
 /* Ends the buffer begun when there is nothing left to do for it, and lets the next channel have its

@@ -66,6 +66,9 @@ int input_gate_next(struct input_gate *g, struct input_item *item);
 
 /* The same for one channel: who calls it decides the order between channels. */
 int input_gate_next_of(struct input_gate *g, uint32_t channel, struct input_item *item);
+/* The end of partition of a channel that has nothing else before it, whatever the others wait for.
+ * False: there is none. */
+bool input_gate_next_end(struct input_gate *g, struct input_item *item);
 
 /* The item of the last next has been processed: its first `count` records, or (1) the watermark or
  * event; 0 leaves it as it is.  Consuming an end of partition closes the channel. */

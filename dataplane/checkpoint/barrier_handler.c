@@ -261,6 +261,11 @@ int64_t barrier_handler_pending_at(const struct barrier_handler *h, uint32_t ind
 	return 0;
 }
 
+bool barrier_handler_is_overtaking(const struct barrier_handler *h)
+{
+	return h->is_unaligned && h->is_collecting;
+}
+
 uint32_t barrier_handler_open_count(const struct barrier_handler *h)
 {
 	return h->open_count;

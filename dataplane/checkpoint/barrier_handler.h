@@ -122,5 +122,7 @@ int64_t barrier_handler_current(const struct barrier_handler *h);
 /* Checkpoints being collected, oldest first; only counting has more than one. */
 uint32_t barrier_handler_pending_count(const struct barrier_handler *h);
 int64_t barrier_handler_pending_at(const struct barrier_handler *h, uint32_t index);
+/* An unaligned checkpoint is triggered, and waits for the other channels' barriers or ends. */
+bool barrier_handler_is_overtaking(const struct barrier_handler *h);
 uint32_t barrier_handler_open_count(const struct barrier_handler *h);
 bool barrier_handler_is_channel_open(const struct barrier_handler *h, uint32_t channel);

@@ -408,6 +408,7 @@ uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
 	uint32_t work = serve_files(t);
 	work += hear(t);
 	stream_task_run_timers(t, now_ns);
+	work += stream_task_take_ends(t);
 	work += take(t);
 	return end_turn(t, work);
 }

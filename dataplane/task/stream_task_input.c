@@ -202,6 +202,21 @@ static bool is_turn_long(const struct stream_task *t)
 	return clock->now_ns(clock) >= t->now_ns + TURN_NS_MAX;
 }
 
+uint32_t stream_task_take_ends(struct stream_task *t)
+{
+	struct input_item item;
+	uint32_t work = 0;
+
+	for (uint32_t i = 0; i < t->config.input_count; i++) {
+		while (barrier_handler_is_overtaking(t->handler) && stream_task_can_take(t) &&
+				input_gate_next_end(t->config.inputs[i], &item)) {
+			take_event(t, i, &item);
+			work++;
+		}
+	}
+	return work;
+}
+
 uint32_t stream_task_take_input(struct stream_task *t)
 {
 	uint32_t work = 0, dry = 0;

@@ -70,6 +70,10 @@ bool stream_task_can_take(const struct stream_task *t);
  * (IG-2).  Returns how much was done. */
 uint32_t stream_task_hear(struct stream_task *t);
 
+/* While an unaligned checkpoint waits for other channels: takes the ends of those that have nothing
+ * else before them (BH-8), also when the chain stands still in the middle of another channel. */
+uint32_t stream_task_take_ends(struct stream_task *t);
+
 /* Takes a bounded share of input: records, watermarks, events.  Returns how many items. */
 uint32_t stream_task_take_input(struct stream_task *t);
 /* The same for a source. */

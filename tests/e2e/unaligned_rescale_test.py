@@ -31,9 +31,9 @@ edges:
   - {from: parsing, to: metering, partition: hash}
 """
 
-# Never more subtasks of the source than files: one without would end, and its last word waits in
-# line while nothing moves.
-COUNTS = [(2, 2, 2), (2, 3, 3), (1, 3, 1), (2, 1, 7), (2, 4, 8)]
+# With more subtasks of the source than files one ends at once: checkpoints do not wait for its last
+# word, which has come while nothing moves.
+COUNTS = [(2, 2, 2), (3, 3, 3), (1, 3, 1), (2, 1, 7), (4, 4, 8)]
 
 
 def job_with(w, subtasks):

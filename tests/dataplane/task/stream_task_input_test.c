@@ -4,6 +4,7 @@
 
 #include "dataplane/channel/output_gate.h"
 #include "dataplane/channel/ring_channel.h"
+#include "dataplane/checkpoint/barrier_handler.h"
 #include "tests/support/task_fixture.h"
 
 #include <criterion/criterion.h>
@@ -155,6 +156,96 @@ Test(stream_task_input, a_buffer_that_breaks_the_agreement_fails_the_task)
 	ring_channel_push(f.inputs[0].channels[0][0], &b, 1);
 	task_fixture_run(&f);
 	EXPECT_REPORTS(&f, "FAILED(a buffer does not hold the records this edge agreed on)");
+	task_fixture_close(&f);
+}
+
+/* ---- ends, while it stands still ---- */
+
+static void send_unaligned_barrier(struct task_fixture *f, uint32_t from)
+{
+	struct event e = edge_barrier(1);
+
+	e.options.alignment = ALIGNMENT_UNALIGNED;
+	task_fixture_send(f, 0, from, &e);
+	task_fixture_run(f);
+}
+
+static void send_event(struct task_fixture *f, uint32_t from, enum event_kind kind)
+{
+	struct event e = edge_event(kind);
+
+	task_fixture_send(f, 0, from, &e);
+	task_fixture_run(f);
+}
+
+/* In the middle of channel 0; channel 1 is at its end of data. */
+static void stand_still(struct task_fixture *f)
+{
+	struct edge_config two = TASK_EDGE;
+
+	two.producers = 2;
+	task_fixture_init(f, 1);
+	f->chain.in_record_bytes = 16;
+	f->chain.probes[0].take_total = 5;
+	f->chain.probes[0].ask_not_before = 9000000;
+	task_fixture_open(f, 1, &two, NULL, NULL);
+	task_fixture_begin(f);
+	send_event(f, 1, EVENT_END_OF_DATA);
+	edge_send_run(&f->inputs[0], 0, 0, 8);
+	edge_push(&f->inputs[0], 0);
+	task_fixture_run(f);
+	cr_assert_eq(f->chain.probes[0].taken, 5);
+}
+
+static uint32_t pending_count(const struct task_fixture *f)
+{
+	return barrier_handler_pending_count(stream_task_barrier_handler(f->task));
+}
+
+Test(stream_task_input, an_end_that_comes_completes_an_unaligned_checkpoint_while_it_stands_still)
+{
+	struct task_fixture f;
+
+	stand_still(&f);
+	send_unaligned_barrier(&f, 0);
+	cr_assert_eq(pending_count(&f), 1);
+	send_event(&f, 1, EVENT_END_OF_PARTITION);
+	cr_expect_eq(pending_count(&f), 0);
+	cr_expect_eq(f.chain.probes[0].taken, 5);
+	task_fixture_close(&f);
+}
+
+Test(stream_task_input, an_end_that_waits_in_line_does_not_hold_up_an_unaligned_checkpoint)
+{
+	struct task_fixture f;
+
+	stand_still(&f);
+	send_event(&f, 1, EVENT_END_OF_PARTITION);
+	send_unaligned_barrier(&f, 0);
+	cr_expect_eq(pending_count(&f), 0);
+	cr_expect_eq(f.chain.probes[0].taken, 5);
+	task_fixture_close(&f);
+}
+
+Test(stream_task_input, an_end_behind_other_words_waits_for_them)
+{
+	struct task_fixture f;
+	struct edge_config two = TASK_EDGE;
+
+	two.producers = 2;
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	f.chain.probes[0].take_total = 5;
+	f.chain.probes[0].ask_not_before = 9000000;
+	task_fixture_open(&f, 1, &two, NULL, NULL);
+	task_fixture_begin(&f);
+	edge_send_run(&f.inputs[0], 0, 0, 8);
+	edge_push(&f.inputs[0], 0);
+	task_fixture_run(&f);
+	send_event(&f, 1, EVENT_END_OF_DATA);
+	send_event(&f, 1, EVENT_END_OF_PARTITION);
+	send_unaligned_barrier(&f, 0);
+	cr_expect_eq(pending_count(&f), 1);
 	task_fixture_close(&f);
 }
 
