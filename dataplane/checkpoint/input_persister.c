@@ -87,6 +87,8 @@ static uint32_t take_channel(struct input_persister *p, struct kept_channel *k)
 	uint32_t count;
 	uint64_t from = channel_state_persister_take(&k->persister, known, &count);
 
+	/* What is processed before it is handed over is lost to the checkpoint. */
+	CHECK(count == 0 || from >= input_gate_position(gate, k->at.channel));
 	if (count > 0)
 		hand_over(p, k,
 				input_gate_recovered_count(gate, k->at.channel) + (uint32_t)(from -

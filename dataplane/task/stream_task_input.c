@@ -69,6 +69,9 @@ static void take_event(struct stream_task *t, uint32_t gate_index, const struct 
 	switch (e.kind) {
 	case EVENT_BARRIER:
 		stream_task_on_barrier(t, channel, &e, BARRIER_IN_LINE);
+		/* Over a plain ring what is behind it was not known, and may be of another
+		 * checkpoint that has begun. */
+		(void)stream_task_persist_input(t);
 		break;
 	case EVENT_CANCEL:
 		stream_task_on_cancel(t, channel, &e);
