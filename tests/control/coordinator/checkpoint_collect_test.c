@@ -144,6 +144,32 @@ Test(checkpoint_collect, the_metadata_of_the_newer_one_may_be_written_first)
 	rig_close(&r);
 }
 
+Test(checkpoint_collect, those_that_wait_for_the_list_enter_it_one_by_one)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	config.concurrent_max = 3;
+	config.retained_count = 5;
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_INDEX_ADD] = false;
+	for (int i = 0; i < 3; i++)
+		rig_request(&r, REQUEST_CHECKPOINT);
+	for (int64_t id = 1; id <= 3; id++)
+		rig_acknowledge_all(&r, id, NULL);
+	for (uint32_t i = 1; i <= 3; i++) {
+		cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_ADD), i));
+		cr_assert(eq(i64, rig_find(&r, DECIDE_INDEX_ADD)->id, i));
+		cr_assert(checkpoint_coordinator_is_storing(r.c));
+		checkpoint_coordinator_on_index_added(
+				r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, 0, r.now);
+		rig_drain(&r);
+		cr_assert(eq(u32, rig_count(&r, DECIDE_NOTIFY_COMPLETE), i));
+	}
+	cr_assert(not(checkpoint_coordinator_is_storing(r.c)));
+	rig_close(&r);
+}
+
 Test(checkpoint_collect, writes_of_aborted_checkpoints_end_each_for_itself)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
