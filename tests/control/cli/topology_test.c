@@ -169,8 +169,8 @@ Test(topology, facts_of_a_foreign_form_do_not_crash)
 {
 	static const char *const odd[] = {"{}", "[]",
 			"{\"cores\": {\"list\": [1, {}, null]}, \"nics\": [1, {\"pci\": 3}]}",
-			"{\"workers\": {\"cores\": [\"a\"], \"control\": \"x\"}, \"hugepages\": "
-			"[2]}"};
+			"{\"workers\": {\"cores\": [\"a\"], \"control\": \"x\"}}",
+			"{\"hugepages\": [2]}"};
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		json_t *strange = json_loads(odd[i], 0, NULL);
