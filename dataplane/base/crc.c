@@ -2,6 +2,16 @@
 
 #include <isa-l/crc.h>
 
+/* ISA-L's AVX-512 path leaves the upper halves of the vector registers in use; until they are not,
+ * every SSE instruction waits for them: 0.2 us for each sum, on whoever comes next. */
+static void leave_vectors(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx"))
+		__asm__ volatile("vzeroupper" ::: "memory");
+#endif
+}
+
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
 	const uint8_t *at = bytes;
@@ -15,5 +25,6 @@ uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 		at += piece;
 		size -= piece;
 	}
+	leave_vectors();
 	return ~crc;
 }

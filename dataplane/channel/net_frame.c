@@ -131,11 +131,10 @@ void net_frame_put_ack(
 /* The field itself counts as zero. */
 static uint32_t checksum(const uint8_t *bytes, uint32_t size)
 {
-	const uint32_t zero = 0;
-	uint32_t crc = crc32c(0, bytes, CRC_AT);
+	uint8_t start[CRC_AT + 4] = {0};
 
-	crc = crc32c(crc, &zero, sizeof(zero));
-	return crc32c(crc, bytes + CRC_AT + 4, size - CRC_AT - 4);
+	memcpy(start, bytes, CRC_AT);
+	return crc32c(crc32c(0, start, sizeof(start)), bytes + CRC_AT + 4, size - CRC_AT - 4);
 }
 
 void net_frame_end(struct frame_out *f, const struct net_path *p)
