@@ -32,16 +32,21 @@ class Result:
 
     def plot(self, path):
         """Draws each series of numbers over its rounds."""
-        if shutil.which("gnuplot") is None:
-            raise BenchError("--plot needs gnuplot: apt-get install gnuplot-nox")
-        curves = ", ".join(f"'-' with linespoints title {json.dumps(name)}"
-                           for name in self.series)
-        blocks = "".join("".join(f"{i} {y}\n" for i, y in enumerate(values)) + "e\n"
-                         for values in self.series.values())
-        script = (f"set terminal svg size 900,500\nset output {json.dumps(path)}\n"
-                  f"set ylabel {json.dumps(self.unit)}\nset xlabel 'round'\n"
-                  f"set yrange [0:*]\nset key outside\nplot {curves}\n{blocks}")
-        subprocess.run(["gnuplot"], input=script, text=True, check=True)
+        plot_curves(path, {name: list(enumerate(values)) for name, values in self.series.items()},
+                    "round", self.unit)
+
+
+def plot_curves(path, curves, x_label, y_label):
+    """Draws curves of points, each under its name."""
+    if shutil.which("gnuplot") is None:
+        raise BenchError("--plot needs gnuplot: apt-get install gnuplot-nox")
+    titles = ", ".join(f"'-' with linespoints title {json.dumps(name)}" for name in curves)
+    blocks = "".join("".join(f"{x} {y}\n" for x, y in points) + "e\n"
+                     for points in curves.values())
+    script = (f"set terminal svg size 900,500\nset output {json.dumps(path)}\n"
+              f"set ylabel {json.dumps(y_label)}\nset xlabel {json.dumps(x_label)}\n"
+              f"set yrange [0:*]\nset key outside\nplot {titles}\n{blocks}")
+    subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 
 def say(text):

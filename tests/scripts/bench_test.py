@@ -11,7 +11,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.dont_write_bytecode = True
 sys.path.insert(0, ROOT)
 
-from bench import backpressure, barrier, harness, keyed_count, recovery  # noqa: E402
+from bench import backpressure, barrier, harness, keyed_count, link, recovery  # noqa: E402
 
 
 class HistoryOf:
@@ -170,6 +170,46 @@ class Backpressure(unittest.TestCase):
         self.assertIn("21.50 at most", "".join(self.tally(timeout_200=21.6)))
 
 
+def link_round(raw, weir, tcp, name="1518, 32 KiB"):
+    """What one round of a link's row was: frames, and bytes of TCP as frames."""
+    size = link.frame_bytes(next(r for r in link.ROWS if r[0] == name))
+    return ({"frames": raw, "bytes": raw * size},
+            {"frames": weir, "bytes": weir * size, "resent": 0, "rtt_us": 100},
+            {"frames": tcp, "bytes": tcp * size})
+
+
+class Link(unittest.TestCase):
+    def breaches(self, rounds, name="1518, 32 KiB", lossy=95):
+        row = {"kind": "memif", "frames": name, **link.describe(rounds)}
+        loss = link.describe_loss({0: [{"bytes": 100, "resent": 0}],
+                                   0.001: [{"bytes": lossy, "resent": 3}]})
+        return list(link.breaches_of({"rows": [row], "loss": loss}))
+
+    def test_a_round_is_compared_with_itself(self):
+        d = link.describe([link_round(100, 95, 40), link_round(50, 47, 20),
+                           link_round(10, 4, 8)])
+        self.assertEqual(d["ratio"], {"min": 0.4, "median": 0.94, "max": 0.95})
+        self.assertEqual(d["tcp_ratio"]["min"], 0.5)
+
+    def test_within_its_bounds_nothing_is_said(self):
+        self.assertEqual(self.breaches([link_round(100, 90, 45)]), [])
+
+    def test_each_bound_is_one(self):
+        self.assertIn("0.89 of the bare loop", self.breaches([link_round(100, 89, 10)])[0])
+        self.assertIn("1.9 times TCP", self.breaches([link_round(100, 95, 50)])[0])
+        self.assertIn("3.9 times TCP",
+                      self.breaches([link_round(100, 39, 10, "1518")], "1518")[0])
+        self.assertIn("0.59 of the bare loop", self.breaches([link_round(100, 59, 1, "64")],
+                                                             "64")[0])
+        self.assertIn("costs 11 %", self.breaches([link_round(100, 90, 45)], lossy=89)[0])
+
+    def test_a_buffer_fills_its_frames(self):
+        for row in link.ROWS[1:]:
+            self.assertEqual(link.flush_bytes(row) % row[2], 0)
+            self.assertEqual(link.flush_bytes(row) // row[2] + link.HEADERS + link.CHECK_BYTES,
+                             row[1])
+
+
 class Command(unittest.TestCase):
     def run_bench(self, *arguments):
         return subprocess.run([os.path.join(ROOT, "scripts/bench"), *arguments], text=True,
@@ -179,7 +219,7 @@ class Command(unittest.TestCase):
         done = self.run_bench("--list")
         self.assertEqual(done.returncode, 0)
         for word in ("keyed-count", "flow-metering", "recovery", "coordinator-scale", "barrier",
-                     "backpressure", "needs: "):
+                     "backpressure", "link", "needs: "):
             self.assertIn(word, done.stdout)
 
     def test_an_unknown_name_is_refused(self):
