@@ -67,9 +67,11 @@ class Checkpoints:
         self.phases = []
 
     def on(self):
-        """From now on one every interval."""
+        """From now on one every interval.  The phase begins before the switch and behind what an
+        earlier switch has aborted: a phase may follow another at once."""
+        time.sleep(0.002)
+        self.phases.append([int(time.time() * 1000), None])
         self.job.ask("/checkpoints?periodic=on", "PATCH")
-        self.phases.append([time.time() * 1000, None])
 
     def off(self):
         """None is triggered any more.  The switch aborts one that is under way: the phase ends
@@ -89,7 +91,7 @@ class Checkpoints:
         for begin, end in self.phases:
             end -= SWITCH_MS
             here = [r for r in history
-                    if begin - SWITCH_MS <= r["trigger_timestamp"] <= end]
+                    if begin <= r["trigger_timestamp"] <= end]
             done = [r for r in here if r["status"] == "COMPLETED"]
             first = min((r["trigger_timestamp"] for r in here), default=begin)
             due += max(len(here), 1 + int((end - END_MS - first) // INTERVAL_MS))
