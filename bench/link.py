@@ -54,7 +54,9 @@ class Ends:
     def __init__(self, build, directory, kind, row):
         self.row = row
         program = os.path.join(build, "bench/link_end")
-        path = os.path.join(directory, "link.sock")
+        path = os.path.join(directory, kind + ".sock")
+        if os.path.exists(path):
+            os.unlink(path)  # a virtio-user device leaves it behind, and does not take it over
         mtu = max(1500, frame_bytes(row) - 14)
         self.processes = []
         for role, core in zip(("receive", "send"), reversed(two_cores())):

@@ -25,6 +25,8 @@ enum {
 /* What a reference to a body keeps in the private area of its mbuf. */
 struct reference {
 	struct rte_mbuf_ext_shared_info info;
+	struct port_transport *transport;
+	struct buf *owner;
 };
 static_assert(sizeof(struct reference) <= LINE_BYTES, "one line");
 
@@ -40,6 +42,8 @@ struct port_transport {
 	uint64_t tried_ns; /* to start the port */
 	uint32_t pending_head, pending_tail; /* made, not yet taken by the device */
 	struct rte_mbuf *pending[BURST_MAX];
+	uint32_t sent_count; /* owners of bodies that the device is done with; who is in has it */
+	struct buf *sent[BURST_MAX];
 	uint8_t flat[BURST_MAX][FRAME_BYTES_MAX]; /* frames that arrived in pieces */
 };
 
@@ -50,10 +54,27 @@ static struct port_transport *of(struct transport *t)
 
 /* ---- out ---- */
 
-static void body_is_sent(void *address, void *owner)
+/* Pieces of one buffer follow each other, and are one step for all of them. */
+static void release_sent(struct port_transport *t)
 {
+	for (uint32_t i = 0, run; i < t->sent_count; i += run) {
+		for (run = 1; i + run < t->sent_count && t->sent[i + run] == t->sent[i]; run++)
+			;
+		buf_release_times(t->sent[i], run);
+	}
+	t->sent_count = 0;
+}
+
+/* In the middle of a burst of the device: an atomic step here would wait until all is written that
+ * the device has copied so far, for each frame anew. */
+static void body_is_sent(void *address, void *reference)
+{
+	struct port_transport *t = ((struct reference *)reference)->transport;
+
 	(void)address;
-	buf_release(owner);
+	if (t->sent_count == BURST_MAX)
+		release_sent(t);
+	t->sent[t->sent_count++] = ((struct reference *)reference)->owner;
 }
 
 /* A piece that is the body where it lies. */
@@ -67,7 +88,9 @@ static struct rte_mbuf *refer(struct port_transport *t, const struct frame_out *
 	struct reference *r = rte_mbuf_to_priv(m);
 	void *body = (void *)(uintptr_t)f->body;
 	r->info.free_cb = body_is_sent;
-	r->info.fcb_opaque = f->owner;
+	r->info.fcb_opaque = r;
+	r->transport = t;
+	r->owner = f->owner;
 	rte_mbuf_ext_refcnt_set(&r->info, 1);
 	rte_pktmbuf_attach_extbuf(m, body, (rte_iova_t)(uintptr_t)body, (uint16_t)f->body_bytes,
 			&r->info);
@@ -121,6 +144,7 @@ static bool flush(struct port_transport *t)
 	if (count > 0 && port_enter(t->port, t->queue)) {
 		t->pending_head += rte_eth_tx_burst(t->port_id, t->queue,
 				t->pending + t->pending_head, (uint16_t)count);
+		release_sent(t);
 		port_leave(t->port, t->queue);
 	}
 	return t->pending_head == t->pending_tail;
@@ -162,6 +186,7 @@ static void transport_reclaim(struct transport *transport, uint64_t now_ns)
 	if (!port_enter(t->port, t->queue))
 		return;
 	(void)rte_eth_tx_done_cleanup(t->port_id, t->queue, 0);
+	release_sent(t);
 	port_leave(t->port, t->queue);
 }
 
@@ -316,6 +341,7 @@ void port_transport_destroy(struct port_transport *t)
 	port_stop(t->port);
 	for (; t->pending_head < t->pending_tail; t->pending_head++)
 		rte_pktmbuf_free(t->pending[t->pending_head]);
+	release_sent(t);
 	rte_mempool_free(t->heads);
 	rte_mempool_free(t->references);
 	free(t);

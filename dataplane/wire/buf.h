@@ -125,11 +125,17 @@ static inline bool buf_is_ours_alone(const struct buf *b)
 	return atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
 
-/* One owner less; the last one gives it back to its pool. */
-static inline void buf_release(struct buf *b)
+/* `count` owners less; the last one gives it back to its pool. */
+static inline void buf_release_times(struct buf *b, uint32_t count)
 {
-	if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1 &&
-			atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+	if (atomic_load_explicit(&b->refs, memory_order_acquire) != count &&
+			atomic_fetch_sub_explicit(&b->refs, count, memory_order_acq_rel) != count)
 		return;
 	b->pool->give(b->pool, b);
+}
+
+/* One owner less. */
+static inline void buf_release(struct buf *b)
+{
+	buf_release_times(b, 1);
 }

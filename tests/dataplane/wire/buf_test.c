@@ -78,6 +78,21 @@ static void *release_elsewhere(void *b)
 	return NULL;
 }
 
+Test(buf, several_owners_may_leave_at_once)
+{
+	struct buf_pool *pool = heap_pool(1);
+	struct buf *b = buf_alloc(pool);
+
+	for (int i = 0; i < 4; i++)
+		buf_retain(b);
+	buf_release_times(b, 3);
+	cr_assert_eq(buf_pool_used_count(pool), 1);
+	cr_assert_eq(b->refs, 2);
+	buf_release_times(b, 2);
+	cr_assert_eq(buf_pool_used_count(pool), 0);
+	buf_pool_destroy(pool);
+}
+
 Test(buf, buffers_of_a_mempool_may_be_released_by_a_foreign_thread)
 {
 	struct rte_mempool *mempool = mempool_for(2048, 3);
