@@ -59,6 +59,7 @@ struct end {
 	uint32_t pieces; /* frames of a buffer */
 	int listener;
 	uint32_t runs;
+	uint64_t got_frames, got_bytes, got_ns; /* of the last run, at the receiver */
 };
 
 /* One run of a link. */
@@ -191,11 +192,11 @@ static bool watch(struct window *w, uint64_t count, uint64_t now_ns, uint64_t wi
 	return now_ns - w->began_ns < window_ns;
 }
 
-static void answer(uint64_t frames, uint64_t bytes, uint64_t ns)
+static void keep(struct end *e, uint64_t frames, uint64_t bytes, uint64_t ns)
 {
-	printf("{\"frames\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"ns\": %" PRIu64 "}\n", frames,
-			bytes, ns);
-	fflush(stdout);
+	e->got_frames = frames;
+	e->got_bytes = bytes;
+	e->got_ns = ns;
 }
 
 /* ---- weir ---- */
@@ -332,7 +333,7 @@ static void receive_weir(struct end *e, struct run *r, uint64_t window_ns)
 		for (uint32_t i = 0; i < e->channel_count; i++)
 			consume(r, i);
 	} while (watch(&w, r->bufs, now_ns, window_ns));
-	answer(w.count * e->pieces, w.count * e->flush_bytes, w.ended_ns - w.began_ns);
+	keep(e, w.count * e->pieces, w.count * e->flush_bytes, w.ended_ns - w.began_ns);
 }
 
 static void run_weir(struct end *e, uint64_t window_ns, const char *faults)
@@ -389,14 +390,15 @@ static void receive_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes)
 		if (now_ns > giving_up_ns)
 			fail("raw", "no frame came");
 	} while (watch(&w, count, now_ns, window_ns));
-	answer(w.count, w.count * frame_bytes, w.ended_ns - w.began_ns);
+	keep(e, w.count, w.count * frame_bytes, w.ended_ns - w.began_ns);
 }
 
-/* What is still on the way is none of the next run. */
+/* What is still on the way is none of the next run, and nobody begins that before the answer: a
+ * link whose first words nobody heard starts slowly. */
 static void drain(struct end *e)
 {
 	struct rte_mbuf *mbufs[RAW_BURST];
-	uint64_t until_ns = clock_monotonic_ns() + SENDER_MORE_NS;
+	uint64_t until_ns = clock_monotonic_ns() + 2 * SENDER_MORE_NS;
 
 	while (clock_monotonic_ns() < until_ns) {
 		uint32_t got = rte_eth_rx_burst(port_id(e->port), 0, mbufs, RAW_BURST);
@@ -406,6 +408,14 @@ static void drain(struct end *e)
 }
 
 /* ---- commands ---- */
+
+static void answer(struct end *e)
+{
+	drain(e);
+	printf("{\"frames\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"ns\": %" PRIu64 "}\n",
+			e->got_frames, e->got_bytes, e->got_ns);
+	fflush(stdout);
+}
 
 static void run_tcp(struct end *e, uint64_t window_ns, uint16_t port)
 {
@@ -417,7 +427,7 @@ static void run_tcp(struct end *e, uint64_t window_ns, uint16_t port)
 		fflush(stdout);
 	} else {
 		link_tcp_receive(e->listener, WARM_UP_NS, window_ns, &bytes, &ns);
-		answer(bytes / e->flush_bytes, bytes, ns);
+		keep(e, bytes / e->flush_bytes, bytes, ns);
 	}
 }
 
@@ -443,7 +453,7 @@ static bool obey(struct end *e)
 	else
 		fail("not a command", line);
 	if (!e->is_sender)
-		drain(e);
+		answer(e);
 	return true;
 }
 
