@@ -3,6 +3,7 @@
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/little_endian.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,18 +19,6 @@ enum { HEAD_BYTES = 16, FILE_BYTES_MAX = MESSAGE_BYTES_MAX };
 
 static const char temporary_end[] = ".tmp";
 static const char magic[8] = {'W', 'E', 'I', 'R', 'D', 'U', 'R', '1'};
-
-static void put_u32(uint8_t *at, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		at[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-	return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-			(uint32_t)at[3] << 24;
-}
 
 int durable_sync_directory(const char *path)
 {

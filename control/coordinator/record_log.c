@@ -3,6 +3,7 @@
 #include "control/coordinator/durable_file.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
+#include "dataplane/base/little_endian.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,18 +27,6 @@ static const char magic[8] = {'W', 'E', 'I', 'R', 'L', 'O', 'G', '1'};
 struct head {
 	uint32_t size, number, sum;
 };
-
-static void put_u32(uint8_t *at, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		at[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-	return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-			(uint32_t)at[3] << 24;
-}
 
 static bool is_zero(const uint8_t *at, size_t bytes)
 {

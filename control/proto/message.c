@@ -4,6 +4,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/little_endian.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,20 +13,6 @@
 enum { FIRST_BLOCK_BYTES = 1024 }; /* what the smallest messages need */
 
 static_assert(MESSAGE_MEMORY_MAX >= 2 * MESSAGE_BYTES_MAX, "the largest message can be decoded");
-
-/* ---- little endian ---- */
-
-static void put_u32(uint8_t *at, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		at[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-	return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-			(uint32_t)at[3] << 24;
-}
 
 int message_pack(const Weir__Envelope *envelope, uint8_t **frame, size_t *frame_bytes)
 {

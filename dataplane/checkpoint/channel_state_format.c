@@ -10,8 +10,8 @@
 #include "dataplane/checkpoint/channel_state_format.h"
 
 #include "dataplane/base/crc.h"
+#include "dataplane/base/little_endian.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,36 +30,6 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *text, const char *
 	vsnprintf(text, CHANNEL_STATE_FORMAT_TEXT_BYTES, format, args);
 	va_end(args);
 	return -EBADMSG;
-}
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-static void put_u32(uint8_t *at, uint32_t value)
-{
-	value = htole32(value);
-	memcpy(at, &value, sizeof(value));
-}
-
-static void put_u64(uint8_t *at, uint64_t value)
-{
-	value = htole64(value);
-	memcpy(at, &value, sizeof(value));
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le32toh(value);
-}
-
-static uint64_t get_u64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le64toh(value);
 }
 
 /* Over all but the four bytes of the sum itself, which count as zeros. */
