@@ -6,18 +6,24 @@ import re
 from captures import flows_capture
 from faults import compile_shared, first_failure, step_of, subtask_of
 from harness import expect, expect_equal, expect_same_lines
+from processes import free_port
 
 
 def slow_run(w, capture, library, name, program):
-    """A run whose `program` syncs nothing from its third checkpoint on; that run and the gate."""
-    gate = w.path("gate-" + name)
+    """A run whose `program` syncs nothing from its third checkpoint on; that run and the gate.  The
+    third is complete before: once all of it is written, nothing but the list of completed ones is
+    waited for, without a timeout."""
+    gate, port = w.path("gate-" + name), free_port()
     run = w.flow(capture, name, rate=10_000, state=name,
-                 config={"weir.storage": "threads", "execution.checkpointing.timeout": "600 ms",
+                 config={"rest.bind-port": port, "weir.storage": "threads",
+                         "execution.checkpointing.timeout": "600 ms",
                          "execution.checkpointing.data-inline-threshold": "0"},
                  env={"LD_PRELOAD": library, "SLOW_PROGRAM": program, "SLOW_GATE": gate,
                       "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
                       + ":verify_asan_link_order=0"})
     w.wait_for_checkpoint(3, state=name)
+    w.wait_for(lambda: w.weir_json("checkpoints", "flow-metering", "--rest", f"127.0.0.1:{port}")
+               ["counts"]["completed"] >= 3, "three checkpoints are complete")
     w.write("gate-" + name, "")
     return run, gate
 
