@@ -100,7 +100,35 @@ static void judge_wanted(const json_t *nic, const char *address, struct doctor_r
 		row->state = DOCTOR_OK;
 }
 
-static void judge_nic(const json_t *nic, const char *port, struct doctor_report *report)
+/* The ports that the config names: weir.link.port and weir.nic.ports. */
+struct wanted {
+	uint32_t count;
+	const char *names[1 + CONFIG_LIST_MAX];
+	struct config_list packets; /* the texts */
+};
+
+static void find_wanted(const struct config *config, struct wanted *w)
+{
+	const char *link = config_text(config, "weir.link.port");
+
+	w->count = 0;
+	if (link[0] != '\0')
+		w->names[w->count++] = link;
+	config_list(config, "weir.nic.ports", &w->packets);
+	for (uint32_t i = 0; i < w->packets.count; i++)
+		w->names[w->count++] = w->packets.items[i];
+}
+
+static bool is_wanted(const struct wanted *w, const char *address)
+{
+	for (uint32_t i = 0; i < w->count; i++) {
+		if (doctor_is_same_address(address, w->names[i]))
+			return true;
+	}
+	return false;
+}
+
+static void judge_nic(const json_t *nic, const struct wanted *w, struct doctor_report *report)
 {
 	const char *address = doctor_text(nic, "pci", NULL);
 	const char *driver = doctor_text(nic, "driver", NULL);
@@ -114,12 +142,13 @@ static void judge_nic(const json_t *nic, const char *port, struct doctor_report 
 	SAY(row->is, "driver %s, interface %.100s, node %" PRId64 ", IOMMU group %s, DPDK's %s",
 			driver == NULL ? "none" : driver, names, doctor_integer(nic, "node"),
 			doctor_text(nic, "iommu_group", "none"), pmd == NULL ? "none" : pmd);
-	if (address != NULL && doctor_is_same_address(address, port)) {
-		SAY(row->needed, "vfio-pci, or a driver that shares it (mlx5): weir.link.port");
+	if (address != NULL && is_wanted(w, address)) {
+		SAY(row->needed,
+				"vfio-pci, or a driver that shares it (mlx5): the config names it");
 		judge_wanted(nic, address, row);
 		return;
 	}
-	SAY(row->needed, "nothing: weir.link.port does not name it");
+	SAY(row->needed, "nothing: neither weir.link.port nor weir.nic.ports names it");
 	if (address != NULL && pmd != NULL && !is_for_users(driver) && !is_bifurcated(driver))
 		SAY(row->fix, "to hand it to DPDK: sudo scripts/host-setup --bind %s%s", address,
 				json_array_size(interfaces) == 0
@@ -178,7 +207,7 @@ static void judge_virtual(const json_t *facts, const struct config *config, cons
 	if (json_array_size(pmds) > 0 && !has_text(pmds, driver)) {
 		row->state = DOCTOR_FAIL;
 		SAY(row->fix,
-				"DPDK has no driver %s here: correct weir.link.port, or install "
+				"DPDK has no driver %s here: correct the name, or install "
 				"the "
 				"librte-net package that has it",
 				driver);
@@ -202,25 +231,26 @@ static void judge_address(const json_t *nics, const char *port, struct doctor_ro
 			return;
 	}
 	row->state = DOCTOR_FAIL;
-	SAY(row->fix, "no NIC has this address: set weir.link.port to one of those below");
+	SAY(row->fix, "no NIC has this address: name one of those below");
 }
 
 void doctor_judge_ports(
 		const json_t *facts, const struct config *config, struct doctor_report *report)
 {
 	const json_t *nics = json_object_get(facts, "nics"), *nic;
-	const char *port = config_text(config, "weir.link.port");
+	struct wanted w;
 	size_t i;
 
-	if (port[0] != '\0') {
-		struct doctor_row *row = doctor_add(report, DOCTOR_OK, "link port");
+	find_wanted(config, &w);
+	for (uint32_t k = 0; k < w.count; k++) {
+		struct doctor_row *row = doctor_add(report, DOCTOR_OK, "port %.50s", w.names[k]);
 
-		if (strchr(port, ':') != NULL)
-			judge_address(nics, port, row);
+		if (strchr(w.names[k], ':') != NULL)
+			judge_address(nics, w.names[k], row);
 		else
-			judge_virtual(facts, config, port, row);
+			judge_virtual(facts, config, w.names[k], row);
 	}
-	json_array_foreach(nics, i, nic) judge_nic(nic, port, report);
+	json_array_foreach(nics, i, nic) judge_nic(nic, &w, report);
 	if (json_array_size(nics) > 0)
 		return;
 	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "NICs");

@@ -166,6 +166,15 @@ Test(doctor, blocked_io_uring_names_who_blocks_it)
 	cr_expect_eq(row("io_uring")->state, DOCTOR_OK);
 }
 
+Test(doctor, ports_of_packets_are_judged_as_well)
+{
+	set("weir.nic.ports=00:03.0;net_tap0");
+	judge("'nics': [", "'pmds': ['net_tap'], 'nics': [");
+	cr_expect_eq(row("port 00:03.0")->state, DOCTOR_OK);
+	cr_expect_eq(row("NIC 0000:00:03.0")->state, DOCTOR_FAIL);
+	cr_expect(strstr(row("port net_tap0")->fix, "nothing makes this device") != NULL);
+}
+
 /* The NIC of the laptop as the wanted port, with other facts. */
 static const struct doctor_row *judge_port(const char *facts)
 {
@@ -213,19 +222,19 @@ Test(doctor, a_port_that_is_not_there_is_told_from_one_that_nothing_makes)
 {
 	set("weir.link.port=0000:99:00.0");
 	judge("", "");
-	cr_expect_eq(row("link port")->state, DOCTOR_FAIL);
-	cr_expect(strstr(row("link port")->fix, "no NIC has this address") != NULL);
+	cr_expect_eq(row("port 0000:99:00.0")->state, DOCTOR_FAIL);
+	cr_expect(strstr(row("port 0000:99:00.0")->fix, "no NIC has this address") != NULL);
 	set("weir.link.port=net_memif0");
 	judge("'nics': [", "'pmds': ['net_memif'], 'nics': [");
-	cr_expect(strstr(row("link port")->fix, "nothing makes this device") != NULL);
+	cr_expect(strstr(row("port net_memif0")->fix, "nothing makes this device") != NULL);
 	set("weir.eal.args=--vdev=net_memif01,role=server");
 	judge("'nics': [", "'pmds': ['net_memif'], 'nics': [");
-	cr_expect_eq(row("link port")->state, DOCTOR_FAIL);
+	cr_expect_eq(row("port net_memif0")->state, DOCTOR_FAIL);
 	set("weir.eal.args=--vdev=net_memif0,role=server");
 	judge("'nics': [", "'pmds': ['net_memif'], 'nics': [");
-	cr_expect_eq(row("link port")->state, DOCTOR_OK);
+	cr_expect_eq(row("port net_memif0")->state, DOCTOR_OK);
 	judge("'nics': [", "'pmds': ['net_ring'], 'nics': [");
-	cr_expect(strstr(row("link port")->fix, "no driver net_memif") != NULL);
+	cr_expect(strstr(row("port net_memif0")->fix, "no driver net_memif") != NULL);
 }
 
 Test(doctor, facts_of_a_foreign_form_do_not_crash)
