@@ -170,6 +170,35 @@ Test(checkpoint_collect, those_that_wait_for_the_list_enter_it_one_by_one)
 	rig_close(&r);
 }
 
+Test(checkpoint_collect, what_waits_for_the_list_while_a_newer_one_enters_it_is_never_in_it)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	uint64_t first;
+	struct rig r;
+
+	config.concurrent_max = 2;
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_WRITE_METADATA] = r.is_auto[DECIDE_INDEX_ADD] = false;
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_request(&r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(&r, 1, NULL);
+	first = rig_find(&r, DECIDE_WRITE_METADATA)->token;
+	rig_acknowledge_all(&r, 2, NULL);
+	checkpoint_coordinator_on_metadata_written(
+			r.c, rig_find(&r, DECIDE_WRITE_METADATA)->token, 0, r.now);
+	checkpoint_coordinator_on_metadata_written(r.c, first, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_ADD), 1));
+	checkpoint_coordinator_on_index_added(
+			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, 0, r.now);
+	rig_drain(&r);
+	cr_assert(eq(i64, rig_find(&r, DECIDE_NOTIFY_COMPLETE)->id, 2));
+	cr_assert(eq(i64, rig_find(&r, DECIDE_NOTIFY_ABORTED)->id, 1));
+	cr_assert(eq(u32, rig_count(&r, DECIDE_INDEX_ADD), 1));
+	cr_assert(not(checkpoint_coordinator_is_storing(r.c)));
+	rig_close(&r);
+}
+
 Test(checkpoint_collect, writes_of_aborted_checkpoints_end_each_for_itself)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();

@@ -23,6 +23,7 @@ Test(execution, id_tells_subtask_and_attempt_and_differs_for_each_attempt_and_ru
 	cr_assert_eq(execution_subtask_of(next.attempt), 0x11223344);
 	cr_assert_eq(execution_number_of(next.attempt), 0x55667788);
 	cr_assert_eq(execution_run_of(next.attempt), UINT64_C(0x99aabbccddeeff00));
+	cr_assert_eq(next.state, EXECUTION_CREATED, "the id keeps to its place");
 	execution_reset(&next, 3, 8, UINT64_C(0x0102030405060708), 1000);
 	execution_reset(&other, 3, 7, UINT64_C(0x0102030405060709), 1000);
 	cr_assert_not(id128_is_equal(e.attempt.id, next.attempt.id));
@@ -116,6 +117,15 @@ Test(execution, rates_are_of_the_last_one_to_two_seconds)
 	take(2 * second, 10);
 	take(1 + 2 * second, 40);
 	cr_assert_float_eq(execution_rates(&e).records_in, 30, 1e-9, "not of the first second");
+}
+
+Test(execution, what_does_not_grow_has_no_rate)
+{
+	take(1, 10);
+	take(UINT64_C(1000000001), 10);
+	cr_assert(execution_rates(&e).records_in == 0);
+	take(UINT64_C(1000000002), 9);
+	cr_assert(execution_rates(&e).records_in == 0, "nor has what shrinks");
 }
 
 Test(execution, that_has_ended_has_no_rates)

@@ -64,6 +64,18 @@ static struct restart_config rate(uint32_t failures, uint64_t interval_ns)
 
 /* ---- none, fixed-delay ---- */
 
+Test(restart_strategy, none_has_no_delay_whatever_is_configured_for_other_kinds)
+{
+	struct restart_config c = fixed(2, S);
+	struct restart_strategy s;
+	uint64_t delay_ns = 5 * S;
+
+	c.kind = RESTART_NONE;
+	restart_strategy_init(&s, &c);
+	cr_assert_not(restart_strategy_on_failure(&s, middle, &delay_ns, S));
+	cr_assert_eq(delay_ns, 0);
+}
+
 Test(restart_strategy, none_never_restarts)
 {
 	PLAY((&(struct restart_config){.kind = RESTART_NONE}), {S, NO_MORE}, {2 * S, NO_MORE});
@@ -121,6 +133,22 @@ Test(restart_strategy, failure_rate_counts_as_many_as_can_be_asked_for)
 	/* All of those but the last are forgotten behind the interval, however often it went round.
 	 */
 	cr_assert(restart_strategy_on_failure(&s, middle, &delay_ns, now_ns + 1000000 * S));
+}
+
+/* However often the ring went round: after so many far apart, one that comes too early ends it. */
+Test(restart_strategy, failure_rate_compares_with_the_right_one_however_many_there_were)
+{
+	struct restart_config c = rate(1, 60 * S);
+	struct restart_strategy s;
+	uint64_t delay_ns;
+
+	for (uint64_t far_apart = 1; far_apart <= 2 * RESTART_FAILURES_MAX + 5; far_apart++) {
+		restart_strategy_init(&s, &c);
+		for (uint64_t i = 1; i <= far_apart; i++)
+			cr_assert(restart_strategy_on_failure(&s, middle, &delay_ns, i * 100 * S));
+		cr_assert_not(restart_strategy_on_failure(
+				&s, middle, &delay_ns, far_apart * 100 * S + 50 * S));
+	}
 }
 
 /* ---- exponential-delay ---- */
@@ -189,6 +217,9 @@ Test(restart_strategy, delays_of_centuries_do_not_overflow)
 	restart_strategy_on_failure(&s, UINT64_MAX, &delay_ns, S);
 	cr_expect_eq(delay_ns, INT64_MAX);
 	cr_expect_eq(s.backoff_ns, INT64_MAX);
+	restart_strategy_init(&s, &c);
+	restart_strategy_on_failure(&s, middle, &delay_ns, S);
+	cr_expect_eq(delay_ns, INT64_MAX, "just the maximum");
 	restart_strategy_init(&s, &c);
 	restart_strategy_on_failure(&s, 0, &delay_ns, S);
 	cr_expect_eq(delay_ns, 0, "jitter 1 may take all of it");
