@@ -401,9 +401,12 @@ Test(checkpoint_stats, whom_it_waits_for_may_be_the_first_of_all)
 	cr_assert(eq(int, checkpoint_plan_calculate(&r.plan, r.graph, true, &(uint32_t){ 0 }), 0));
 	checkpoint_stats_on_pending(r.s, 2, &checkpoint, r.plan, 1000);
 	checkpoint_stats_on_phase(r.s, 2, PHASE_TASKS);
+	char *text = checkpoint_stats_explain_pending(r.s, 1500);
+	cr_assert_not_null(strstr(text, ": src (1/3) has not acknowledged"), "%s", text);
+	free(text);
 	checkpoint_stats_on_progress(r.s, 1,
 			&(struct subtask_progress){ .stuck_ms = 200, .heard_ms = 1500 });
-	char *text = checkpoint_stats_explain_pending(r.s, 1500);
+	text = checkpoint_stats_explain_pending(r.s, 1500);
 	cr_assert_not_null(strstr(text, ": src (2/3) has not acknowledged (stuck in one call for "
 					"200 ms)"),
 			"%s", text);

@@ -191,3 +191,28 @@ Test(shared_state_registry, files_may_keep_the_checkpoints_that_made_them)
 	shared_list_clear(&l);
 	shared_state_registry_destroy(r);
 }
+
+/* SR-2 */
+Test(shared_state_registry, every_checkpoint_that_made_a_file_in_use_is_kept)
+{
+	struct shared_list l = { 0 };
+	struct file_list files = { 0 };
+	struct id_list in_use = { 0 };
+	struct shared_state_registry *r;
+	char key[16];
+
+	shared_state_registry_create(&r);
+	for (int64_t id = 1; id <= 3; id++) {
+		snprintf(key, sizeof(key), "key-%d", (int)id);
+		shared_list_add(&l, key, key, true);
+		cr_assert(eq(int, shared_state_registry_register(r, &l, id), 0));
+		shared_list_clear(&l);
+	}
+	shared_state_registry_unregister_unused(r, 1, &files, &in_use);
+	cr_assert(eq(u32, files.count, 0));
+	cr_assert(eq(u32, in_use.count, 3));
+	for (int64_t id = 1; id <= 3; id++)
+		cr_assert(id_list_contains(&in_use, id));
+	id_list_clear(&in_use);
+	shared_state_registry_destroy(r);
+}
