@@ -16,7 +16,7 @@ enum { COUNTS };
 enum { PUT_COUNT_MAX = 256 };
 
 static const struct weir_param params[PARAM_COUNT] = {
-		[KEYS_MAX] = {"keys-max", WEIR_INTEGER, "1048576", 1, INT64_C(1) << 40, NULL,
+		[KEYS_MAX] = {"keys-max", WEIR_INTEGER, "524288", 1, INT64_C(1) << 40, NULL,
 				"distinct keys a subtask has room for"},
 };
 
