@@ -91,6 +91,18 @@ static struct record_bytes pack_completed(const Weir__CompletedRecord *record)
 
 /* ---- reading ---- */
 
+/* Fields that are unknown here can be such that protobuf-c reads them, but not what it makes of
+ * them. */
+static bool is_readable(struct record_bytes record)
+{
+	Weir__LogRecord *m = weir__log_record__unpack(NULL, record.size, record.data);
+	bool is_good = m != NULL && m->completed != NULL;
+
+	if (m != NULL)
+		weir__log_record__free_unpacked(m, NULL);
+	return is_good;
+}
+
 static bool take(void *context, const uint8_t *record, size_t bytes)
 {
 	struct ha_log *l = context;
@@ -104,8 +116,15 @@ static bool take(void *context, const uint8_t *record, size_t bytes)
 		l->next_id = m->next_id;
 	for (size_t i = 0; is_sound && i < m->n_gone; i++)
 		take_out(l, m->gone[i]);
-	if (is_sound && c != NULL)
-		put_in(l, c->id, pack_completed(c));
+	if (is_sound && c != NULL) {
+		struct record_bytes packed = pack_completed(c);
+
+		is_sound = is_readable(packed);
+		if (is_sound)
+			put_in(l, c->id, packed);
+		else
+			free((void *)(uintptr_t)packed.data);
+	}
 	weir__log_record__free_unpacked(m, NULL);
 	return is_sound;
 }
