@@ -31,6 +31,7 @@ struct packet_port {
 	uint32_t use;		/* of WEIR_PORT_*, who has it */
 	uint32_t subtask_index; /* of those who have it */
 	uint64_t kernel_before; /* packets of the kernel's interface when the port was opened */
+	uint64_t port_before;   /* and of the port */
 	bool has_kernel_count;
 	/* Written by look, read by the worker: each whole. */
 	_Atomic uint64_t missed, no_buffer, errors;
@@ -138,8 +139,8 @@ static void look(struct packet_port *p)
 	/* The kernel's first: what comes between the two looks is no loss. */
 	bool has_kernel = p->has_kernel_count && port_kernel_packets(p->port, &kernel);
 	port_counters(p->port, &c);
-	uint64_t had = kernel - p->kernel_before;
-	uint64_t missed = has_kernel && had > c.frames_in ? had - c.frames_in : 0;
+	uint64_t had = kernel - p->kernel_before, got = c.frames_in - p->port_before;
+	uint64_t missed = has_kernel && had > got ? had - got : 0;
 	/* Those on their way through the socket are taken for lost until they come out. */
 	if (c.missed > missed)
 		missed = c.missed;
@@ -230,6 +231,23 @@ size_t packet_ports_memory_bytes(const char *const *names, uint32_t count, uint1
 	return bytes;
 }
 
+/* net_af_packet hears all interfaces of the host until it is bound to its own: what is there now is
+ * not for us, and counts for nothing. */
+static void begin_anew(struct packet_port *p, uint16_t descriptors)
+{
+	struct port_counters counters;
+	struct frame_in frames[BURST_MAX];
+	uint32_t count = 1;
+
+	for (uint32_t total = 0; count > 0 && total < descriptors; total += count) {
+		count = p->transport->receive(p->transport, frames, BURST_MAX);
+		p->transport->release(p->transport, frames, count);
+	}
+	p->has_kernel_count = port_kernel_packets(p->port, &p->kernel_before);
+	port_counters(p->port, &counters);
+	p->port_before = counters.frames_in;
+}
+
 static int open_port(struct packet_port **out, const char *name, uint16_t descriptors,
 		char error[PORT_ERROR_BYTES])
 {
@@ -243,7 +261,6 @@ static int open_port(struct packet_port **out, const char *name, uint16_t descri
 	int rc = port_create(&p->port, &config, error);
 	if (rc != 0)
 		return rc;
-	p->has_kernel_count = port_kernel_packets(p->port, &p->kernel_before);
 	rc = port_transport_create(&p->queue, p->port, 0);
 	if (rc != 0) {
 		snprintf(error, PORT_ERROR_BYTES,
@@ -253,6 +270,7 @@ static int open_port(struct packet_port **out, const char *name, uint16_t descri
 		return rc;
 	}
 	p->transport = port_transport_port(p->queue);
+	begin_anew(p, descriptors);
 	p->face = (struct weir_packet_port){
 			.receive = face_receive,
 			.release = face_release,
