@@ -206,29 +206,6 @@ static bool enroll(struct guest *g, const Weir__RegisterTaskManager *m)
 
 /* ---- messages ---- */
 
-static void fill_numbers(struct link_row *row, const Weir__LinkNumbers *m)
-{
-	*row = (struct link_row){
-			.queues = m->queues,
-			.links = m->links,
-			.frames_in = m->frames_in,
-			.frames_out = m->frames_out,
-			.bytes_in = m->bytes_in,
-			.bytes_out = m->bytes_out,
-			.resent = m->resent,
-			.late = m->late,
-			.duplicates = m->duplicates,
-			.corrupt = m->corrupt,
-			.malformed = m->malformed,
-			.unclaimed = m->unclaimed,
-			.partial_bursts = m->partial_bursts,
-			.credit_waits = m->credit_waits,
-			.window_waits = m->window_waits,
-			.rtt_ns = m->rtt_ns,
-			.window = m->window,
-	};
-}
-
 static void on_received(void *owner, struct connection *c, const Weir__Envelope *e)
 {
 	struct guest *g = owner;
@@ -245,8 +222,14 @@ static void on_received(void *owner, struct connection *c, const Weir__Envelope 
 	}
 	membership_heard(&r->membership, g->member, clock_monotonic_ns());
 	r->rows[g->member].heard_ms = clock_wall_ms();
-	if (e->body_case == WEIR__ENVELOPE__BODY_TASK_HEARTBEAT && e->task_heartbeat->link != NULL)
-		fill_numbers(&r->rows[g->member].numbers, e->task_heartbeat->link);
+	if (e->body_case == WEIR__ENVELOPE__BODY_TASK_HEARTBEAT &&
+			e->task_heartbeat->link != NULL) {
+		struct resource_row *row = &r->rows[g->member];
+
+		row->numbers = *e->task_heartbeat->link;
+		row->numbers.base.n_unknown_fields = 0; /* they are the message's */
+		row->numbers.base.unknown_fields = NULL;
+	}
 	r->events->message(r->owner, g->member, e);
 }
 

@@ -36,14 +36,6 @@ struct resource_manager_events {
 	void (*message)(void *owner, uint32_t member, const Weir__Envelope *envelope);
 };
 
-/* What a TaskManager counts of its links. */
-struct link_row {
-	uint32_t queues, links;
-	uint64_t frames_in, frames_out, bytes_in, bytes_out;
-	uint64_t resent, late, duplicates, corrupt, malformed, unclaimed, partial_bursts;
-	uint64_t credit_waits, window_waits, rtt_ns, window;
-};
-
 /* What people are shown of one. */
 struct resource_row {
 	char id[MEMBER_ID_BYTES];
@@ -53,7 +45,7 @@ struct resource_row {
 	char pages[RESOURCE_TEXT_BYTES];
 	char link[RESOURCE_TEXT_BYTES]; /* its address to other TaskManagers; empty: none */
 	char link_port[2 * RESOURCE_TEXT_BYTES]; /* what port that is */
-	struct link_row numbers;        /* of the last heartbeat */
+	Weir__LinkNumbers numbers;      /* of its links, in the last heartbeat */
 	uint32_t pid, slot_count, core_count;
 	uint32_t cores[RESOURCE_CORES_MAX];
 	uint64_t pool_bytes, state_bytes;

@@ -92,7 +92,7 @@ void metrics_of_coordinator(const struct coordinator *c, metric_visit visit, voi
 }
 
 /* Of frames, but for resent and late: those are pieces of buffers. */
-static void put_link(const struct sink *s, const struct link_row *n)
+static void put_link(const struct sink *s, const Weir__LinkNumbers *n)
 {
 	put_own(s, "link.queues", n->queues);
 	put_own(s, "link.links", n->links);
