@@ -14,8 +14,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { SIZE_BYTES = 32 };
-
 /* Buffers, rings and EAL itself beside the state memory. */
 static const int64_t beside_state_bytes = INT64_C(64) << 20;
 
@@ -66,15 +64,15 @@ const char *doctor_text(const json_t *object, const char *key, const char *other
 	return value == NULL ? otherwise : value;
 }
 
-static const char *size_text(int64_t bytes, char out[SIZE_BYTES])
+const char *doctor_size_text(int64_t bytes, char out[DOCTOR_SIZE_BYTES])
 {
 	/* Whole mebibytes read better than an exact odd number of bytes. */
 	int64_t rounded = bytes >= INT64_C(16) << 20 ? bytes >> 20 << 20 : bytes;
 
 	if (bytes < 0)
-		snprintf(out, SIZE_BYTES, "unknown");
+		snprintf(out, DOCTOR_SIZE_BYTES, "unknown");
 	else
-		units_print_size(rounded, out, SIZE_BYTES);
+		units_print_size(rounded, out, DOCTOR_SIZE_BYTES);
 	return out;
 }
 
@@ -170,12 +168,12 @@ static void judge_memory(
 	int64_t available = doctor_integer(memory, "available_bytes");
 	int64_t limit = doctor_integer(memory, "cgroup_limit_bytes");
 	int64_t needed = needed_bytes(config);
-	char a[SIZE_BYTES], b[SIZE_BYTES];
+	char a[DOCTOR_SIZE_BYTES], b[DOCTOR_SIZE_BYTES];
 	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "memory");
 
-	SAY(row->is, "%s available, cgroup limit %s", size_text(available, a),
-			limit < 0 ? "none" : size_text(limit, b));
-	SAY(row->needed, "about %s for each TaskManager", size_text(needed, a));
+	SAY(row->is, "%s available, cgroup limit %s", doctor_size_text(available, a),
+			limit < 0 ? "none" : doctor_size_text(limit, b));
+	SAY(row->needed, "about %s for each TaskManager", doctor_size_text(needed, a));
 	if (available < 0)
 		row->state = DOCTOR_WARN;
 	else if (available < needed || (limit >= 0 && limit < needed))
@@ -193,13 +191,13 @@ static void judge_memlock(
 	/* What is between the buffers adds a little. */
 	int64_t needed = config_size(config, "taskmanager.memory.network.size") / 16 * 17;
 	bool is_root = json_is_true(json_object_get(memory, "is_root"));
-	char size[SIZE_BYTES];
+	char size[DOCTOR_SIZE_BYTES];
 	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "memlock");
 
-	SAY(row->is, "%s%s", soft < 0 ? "unlimited" : size_text(soft, size),
+	SAY(row->is, "%s%s", soft < 0 ? "unlimited" : doctor_size_text(soft, size),
 			is_root ? ", and root is exempt" : "");
 	SAY(row->needed, "%s for each worker, so that its writes of buffers cost less",
-			size_text(needed, size));
+			doctor_size_text(needed, size));
 	if (soft < 0 || soft >= needed || is_root)
 		return;
 	row->state = DOCTOR_WARN;
@@ -213,8 +211,9 @@ static void judge_page_size(const json_t *size, int64_t needed, enum doctor_stat
 	int64_t page = doctor_integer(size, "page_bytes");
 	int64_t total = doctor_integer(size, "total"), available = doctor_integer(size, "free");
 	int64_t pages = page > 0 ? (needed + page - 1) / page : 0;
-	char a[SIZE_BYTES];
-	struct doctor_row *row = doctor_add(report, state, "hugepages %s", size_text(page, a));
+	char a[DOCTOR_SIZE_BYTES];
+	struct doctor_row *row =
+			doctor_add(report, state, "hugepages %s", doctor_size_text(page, a));
 
 	SAY(row->is, "%" PRId64 " of %" PRId64 " free", available < 0 ? 0 : available,
 			total < 0 ? 0 : total);
@@ -281,7 +280,7 @@ static void judge_io_uring(
 	bool is_required = config_is_choice(config, "weir.storage", "io_uring");
 	bool is_unused = config_is_choice(config, "weir.storage", "threads");
 	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "io_uring");
-	char choice[SIZE_BYTES];
+	char choice[DOCTOR_SIZE_BYTES];
 
 	SAY(row->needed, "weir.storage %s",
 			config_choice(config, "weir.storage", choice, sizeof(choice)));
@@ -343,8 +342,9 @@ static void judge_channel_state(
 	bool is_direct = channel_state_probe(directory, text);
 
 	SAY(row->is, "%s", text);
-	SAY(row->needed, "O_DIRECT, and buffers registered within memlock, for unaligned "
-			 "checkpoints (now %s) that copy nothing",
+	SAY(row->needed,
+			"O_DIRECT, and buffers registered within memlock, for unaligned "
+			"checkpoints (now %s) that copy nothing",
 			is_used ? "on" : "off");
 	if (is_direct || !is_used)
 		return;
@@ -359,10 +359,10 @@ void doctor_judge_directory(const struct config *config, struct doctor_report *r
 	int64_t needed = config_size(config, "taskmanager.memory.managed.size") *
 			 config_int(config, "execution.checkpointing.num-retained");
 	struct doctor_row *row = doctor_add(report, DOCTOR_OK, "checkpoints");
-	char found[PATH_MAX], a[SIZE_BYTES];
+	char found[PATH_MAX], a[DOCTOR_SIZE_BYTES];
 	struct statvfs fs;
 
-	SAY(row->needed, "a directory to write to, with up to %s", size_text(needed, a));
+	SAY(row->needed, "a directory to write to, with up to %s", doctor_size_text(needed, a));
 	if (!find_existing(path, found) || access(found, W_OK | X_OK) != 0 ||
 			statvfs(found, &fs) != 0) {
 		row->state = DOCTOR_FAIL;
@@ -373,7 +373,7 @@ void doctor_judge_directory(const struct config *config, struct doctor_report *r
 	}
 	judge_channel_state(found, config, report);
 	int64_t available = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
-	SAY(row->is, "%.200s: %s free", path, size_text(available, a));
+	SAY(row->is, "%.200s: %s free", path, doctor_size_text(available, a));
 	if (available >= needed)
 		return;
 	row->state = DOCTOR_WARN;

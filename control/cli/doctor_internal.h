@@ -11,6 +11,11 @@ struct doctor_row *doctor_add(
 
 #define SAY(field, ...) snprintf(field, sizeof(field), __VA_ARGS__)
 
+enum { DOCTOR_SIZE_BYTES = 32 };
+
+/* "4 gb"; "unknown" of a negative one. */
+const char *doctor_size_text(int64_t bytes, char out[DOCTOR_SIZE_BYTES]);
+
 /* -1: null or not there. */
 int64_t doctor_integer(const json_t *object, const char *key);
 const char *doctor_text(const json_t *object, const char *key, const char *otherwise);

@@ -1,37 +1,27 @@
 #include "control/cli/doctor_internal.h"
 #include "control/cli/topology_picture.h"
-#include "dataplane/base/units.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { SIZE_BYTES = 32, LINE_BYTES = 512 };
-
-static const char *size_text(int64_t bytes, char out[SIZE_BYTES])
-{
-	if (bytes < 0)
-		snprintf(out, SIZE_BYTES, "unknown");
-	else
-		units_print_size(bytes >> 20 << 20, out, SIZE_BYTES);
-	return out;
-}
+enum { LINE_BYTES = 512 };
 
 static void print_memory(const struct host_picture *p, FILE *out)
 {
-	char a[SIZE_BYTES], b[SIZE_BYTES];
+	char a[DOCTOR_SIZE_BYTES], b[DOCTOR_SIZE_BYTES];
 	const json_t *size;
 	size_t i;
 
-	fprintf(out, "memory      %s, %s available\n", size_text(p->memory_bytes, a),
-			size_text(p->available_bytes, b));
+	fprintf(out, "memory      %s, %s available\n", doctor_size_text(p->memory_bytes, a),
+			doctor_size_text(p->available_bytes, b));
 	json_array_foreach(p->hugepages, i, size) fprintf(out,
 			"hugepages   %s: %" PRId64 " of %" PRId64 " free\n",
-			size_text(doctor_integer(size, "page_bytes"), a),
+			doctor_size_text(doctor_integer(size, "page_bytes"), a),
 			doctor_integer(size, "free"), doctor_integer(size, "total"));
-	fprintf(out, "TaskManager %s of state, %s of buffers\n", size_text(p->state_bytes, a),
-			size_text(p->network_bytes, b));
+	fprintf(out, "TaskManager %s of state, %s of buffers\n",
+			doctor_size_text(p->state_bytes, a), doctor_size_text(p->network_bytes, b));
 }
 
 /* A row of columns, without the padding behind its last one. */
