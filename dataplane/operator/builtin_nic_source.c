@@ -159,17 +159,13 @@ static uint32_t take(struct nic_source *s, const struct weir_packet *packets, ui
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_packet *p = &packets[i];
 		uint32_t kept = p->size < s->snap ? p->size : s->snap;
-		uint32_t size = (uint32_t)sizeof(struct captured_packet) + kept;
 		const struct captured_packet header = {
 				.time_ns = s->position->highest_ns,
 				.original_bytes = p->size,
 				.link_type = DLT_ETHERNET,
 		};
 
-		memcpy(at, &size, sizeof(size));
-		memcpy(at + sizeof(size), &header, sizeof(header));
-		memcpy(at + sizeof(size) + sizeof(header), p->bytes, kept);
-		at += sizeof(size) + size;
+		at += captured_packet_put(at, &header, p->bytes, kept);
 		*s->counters[BYTES] += p->size;
 	}
 	return (uint32_t)(at - s->records);

@@ -94,8 +94,6 @@ static void append(void *user, const struct capture_packet *packet)
 	struct capture_chunk *c = r->chunk;
 	uint32_t kept = packet->captured_bytes < r->config.snap_bytes ? packet->captured_bytes
 								      : r->config.snap_bytes;
-	uint32_t size = sizeof(struct captured_packet) + kept;
-	uint8_t *at = c->records + c->record_bytes;
 	const struct captured_packet header = {
 			.time_ns = packet->time_ns,
 			.original_bytes = packet->original_bytes,
@@ -103,10 +101,8 @@ static void append(void *user, const struct capture_packet *packet)
 			.is_late = packet->time_ns < r->watermark_ns,
 	};
 
-	memcpy(at, &size, sizeof(size));
-	memcpy(at + sizeof(size), &header, sizeof(header));
-	memcpy(at + sizeof(size) + sizeof(header), packet->bytes, kept);
-	c->record_bytes += (uint32_t)sizeof(size) + size;
+	c->record_bytes += captured_packet_put(
+			c->records + c->record_bytes, &header, packet->bytes, kept);
 	c->record_count++;
 	if (packet->time_ns > r->highest_ns) {
 		r->highest_ns = packet->time_ns;

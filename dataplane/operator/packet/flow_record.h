@@ -11,6 +11,7 @@
  */
 
 #include <stdint.h>
+#include <string.h>
 
 /* What stands in front of the captured bytes of a packet. */
 struct captured_packet {
@@ -21,6 +22,18 @@ struct captured_packet {
 	uint8_t reserved;
 };
 _Static_assert(sizeof(struct captured_packet) == 16, "record layout");
+
+/* Puts such a record at `at`: its size, the head, `kept` captured bytes.  What it takes there. */
+static inline uint32_t captured_packet_put(uint8_t *at, const struct captured_packet *head,
+		const uint8_t *bytes, uint32_t kept)
+{
+	uint32_t size = (uint32_t)sizeof(*head) + kept;
+
+	memcpy(at, &size, sizeof(size));
+	memcpy(at + sizeof(size), head, sizeof(*head));
+	memcpy(at + sizeof(size) + sizeof(*head), bytes, kept);
+	return (uint32_t)sizeof(size) + size;
+}
 
 /* One direction of a conversation, that of the outermost IP header.  Compared and hashed as
  * bytes: an IPv4 address is followed by zeros. */
