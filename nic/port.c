@@ -426,7 +426,7 @@ bool port_kernel_packets(const struct port *p, uint64_t *packets)
 	struct rte_eth_dev_info info;
 	char name[IF_NAMESIZE], path[128];
 
-	if (strcmp(p->driver, "net_af_packet") != 0 || rte_eth_dev_info_get(p->id, &info) != 0 ||
+	if (!p->traits->loses_unseen || rte_eth_dev_info_get(p->id, &info) != 0 ||
 			if_indextoname(info.if_index, name) == NULL)
 		return false;
 	snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/rx_packets", name);
