@@ -3,6 +3,7 @@
 #include "control/config/config.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
+#include "dataplane/base/internet.h"
 #include "dataplane/base/log.h"
 #include "dataplane/channel/net_capture.h"
 #include "dataplane/channel/net_faults.h"
@@ -175,7 +176,7 @@ int taskmanager_link_open(struct taskmanager_link **out, const struct config *co
 		return rc;
 	}
 	choose_address(l, config);
-	l->has_gateway = net_mac_parse(config_text(config, "weir.link.gateway"), l->gateway);
+	l->has_gateway = mac_parse(config_text(config, "weir.link.gateway"), l->gateway);
 	l->peer_timeout_ns = (uint64_t)config_duration_ns(config, "weir.link.timeout");
 	port_print(l->port, l->port_text);
 	log_info("taskmanager", "link: %s at %s", l->port_text, l->text);

@@ -1,6 +1,7 @@
 #include "dataplane/channel/net_path.h"
 
 #include "dataplane/base/check.h"
+#include "dataplane/base/internet.h"
 #include "dataplane/channel/transport.h"
 
 #include <arpa/inet.h>
@@ -22,20 +23,6 @@ enum {
 
 /* ---- addresses as text ---- */
 
-bool net_mac_parse(const char *text, uint8_t mac[6])
-{
-	unsigned int b[6];
-	int end = 0;
-
-	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5],
-			    &end) != 6 ||
-			text[end] != '\0')
-		return false;
-	for (int i = 0; i < 6; i++)
-		mac[i] = (uint8_t)b[i];
-	return true;
-}
-
 int net_address_parse(const char *text, struct net_address *a)
 {
 	char mac[32], ip[64];
@@ -45,7 +32,7 @@ int net_address_parse(const char *text, struct net_address *a)
 	*a = (struct net_address){0};
 	if (sscanf(text, "%31s %63s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n", mac, ip,
 			    &port, &frame_bytes, &window, &queues, &end) != 6 ||
-			text[end] != '\0' || !net_mac_parse(mac, a->mac))
+			text[end] != '\0' || !mac_parse(mac, a->mac))
 		return -EINVAL;
 	a->is_ipv6 = strchr(ip, ':') != NULL;
 	if (inet_pton(a->is_ipv6 ? AF_INET6 : AF_INET, ip, a->ip) != 1)
@@ -82,40 +69,6 @@ struct net_address net_address_of_queue(const struct net_address *a, uint32_t qu
 	return one;
 }
 
-/* ---- bytes ---- */
-
-static void put16(uint8_t *at, uint32_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
-static uint32_t get16(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 8 | at[1];
-}
-
-/* The sum of big-endian words, carries not yet folded; an odd last byte counts as a high one. */
-static uint32_t sum_words(uint32_t sum, const uint8_t *bytes, uint32_t count)
-{
-	uint64_t wide = sum;
-
-	for (; count >= 2; count -= 2, bytes += 2)
-		wide += get16(bytes);
-	if (count == 1)
-		wide += (uint32_t)bytes[0] << 8;
-	while (wide >> 16 != 0)
-		wide = (wide & 0xffff) + (wide >> 16);
-	return (uint32_t)wide;
-}
-
-static uint32_t fold(uint32_t sum)
-{
-	while (sum >> 16 != 0)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
 /* ---- the path ---- */
 
 static void build_ipv4(struct net_path *p, const struct net_address *local,
@@ -129,8 +82,8 @@ static void build_ipv4(struct net_path *p, const struct net_address *local,
 	ip[9] = PROTOCOL_UDP;
 	memcpy(ip + 12, local->ip, 4);
 	memcpy(ip + 16, remote->ip, 4);
-	p->ip_sum = sum_words(0, ip, IPV4_BYTES);
-	p->udp_sum = sum_words(PROTOCOL_UDP, ip + 12, 8);
+	p->ip_sum = internet_sum(0, ip, IPV4_BYTES);
+	p->udp_sum = internet_sum(PROTOCOL_UDP, ip + 12, 8);
 }
 
 static void build_ipv6(struct net_path *p, const struct net_address *local,
@@ -143,7 +96,7 @@ static void build_ipv6(struct net_path *p, const struct net_address *local,
 	ip[7] = HOPS;
 	memcpy(ip + 8, local->ip, 16);
 	memcpy(ip + 24, remote->ip, 16);
-	p->udp_sum = sum_words(PROTOCOL_UDP, ip + 8, 32);
+	p->udp_sum = internet_sum(PROTOCOL_UDP, ip + 8, 32);
 }
 
 int net_path_init(struct net_path *p, const struct net_address *local,
@@ -161,15 +114,15 @@ int net_path_init(struct net_path *p, const struct net_address *local,
 	};
 	memcpy(p->bytes, gateway != NULL ? gateway : remote->mac, 6);
 	memcpy(p->bytes + 6, local->mac, 6);
-	put16(p->bytes + 12, p->is_ipv6 ? ETHERTYPE_V6 : ETHERTYPE_V4);
+	put_be16(p->bytes + 12, p->is_ipv6 ? ETHERTYPE_V6 : ETHERTYPE_V4);
 	if (p->is_ipv6)
 		build_ipv6(p, local, remote);
 	else
 		build_ipv4(p, local, remote);
 
 	uint8_t *udp = p->bytes + p->byte_count - UDP_BYTES;
-	put16(udp, local->udp_port);
-	put16(udp + 2, remote->udp_port);
+	put_be16(udp, local->udp_port);
+	put_be16(udp + 2, remote->udp_port);
 	return 0;
 }
 
@@ -191,7 +144,7 @@ static void put_udp_checksum(const struct net_path *p, struct frame_out *f, uint
 	uint8_t *udp = f->head + f->l4_offset;
 
 	if (p->is_udp_offloaded) {
-		put16(udp + 6, fold(p->udp_sum + udp_bytes));
+		put_be16(udp + 6, internet_fold(p->udp_sum + udp_bytes));
 		f->wants_udp_checksum = true;
 		return;
 	}
@@ -200,9 +153,9 @@ static void put_udp_checksum(const struct net_path *p, struct frame_out *f, uint
 
 	uint32_t in_head = f->head_bytes - f->l4_offset;
 	CHECK(in_head % 2 == 0 || f->body_bytes == 0);
-	uint32_t sum = sum_words(p->udp_sum + udp_bytes, udp, in_head);
-	sum = ~sum_words(sum, f->body, f->body_bytes) & 0xffff;
-	put16(udp + 6, sum == 0 ? 0xffff : sum);
+	uint32_t sum = internet_sum(p->udp_sum + udp_bytes, udp, in_head);
+	sum = ~internet_sum(sum, f->body, f->body_bytes) & 0xffff;
+	put_be16(udp + 6, sum == 0 ? 0xffff : sum);
 }
 
 void net_path_end(const struct net_path *p, struct frame_out *f)
@@ -211,12 +164,12 @@ void net_path_end(const struct net_path *p, struct frame_out *f)
 	uint8_t *ip = f->head + ETHERNET_BYTES;
 
 	CHECK(f->head_bytes + f->body_bytes <= p->frame_bytes_max);
-	put16(f->head + f->l4_offset + 4, udp_bytes);
+	put_be16(f->head + f->l4_offset + 4, udp_bytes);
 	if (p->is_ipv6) {
-		put16(ip + 4, udp_bytes);
+		put_be16(ip + 4, udp_bytes);
 	} else {
-		put16(ip + 2, udp_bytes + IPV4_BYTES);
-		put16(ip + 10, ~fold(p->ip_sum + udp_bytes + IPV4_BYTES) & 0xffff);
+		put_be16(ip + 2, udp_bytes + IPV4_BYTES);
+		put_be16(ip + 10, ~internet_fold(p->ip_sum + udp_bytes + IPV4_BYTES) & 0xffff);
 	}
 	put_udp_checksum(p, f, udp_bytes);
 }
@@ -230,12 +183,12 @@ static int strip_ipv4(const struct net_address *local, const uint8_t *ip, uint32
 	if (size < IPV4_BYTES || ip[0] != 0x45)
 		return -EBADMSG;
 
-	uint32_t total = get16(ip + 2);
+	uint32_t total = get_be16(ip + 2);
 	if (total < IPV4_BYTES + UDP_BYTES || total > size)
 		return -EBADMSG;
 	if (ip[9] != PROTOCOL_UDP || memcmp(ip + 16, local->ip, 4) != 0)
 		return -ENOMSG;
-	if ((get16(ip + 6) & 0x3fff) != 0 || sum_words(0, ip, IPV4_BYTES) != 0xffff)
+	if ((get_be16(ip + 6) & 0x3fff) != 0 || internet_sum(0, ip, IPV4_BYTES) != 0xffff)
 		return -EBADMSG;
 	*udp = ip + IPV4_BYTES;
 	*udp_bytes = total - IPV4_BYTES;
@@ -248,7 +201,7 @@ static int strip_ipv6(const struct net_address *local, const uint8_t *ip, uint32
 	if (size < IPV6_BYTES || ip[0] >> 4 != 6)
 		return -EBADMSG;
 
-	uint32_t total = get16(ip + 4);
+	uint32_t total = get_be16(ip + 4);
 	if (total < UDP_BYTES || total > size - IPV6_BYTES)
 		return -EBADMSG;
 	if (ip[6] != PROTOCOL_UDP || memcmp(ip + 24, local->ip, 16) != 0)
@@ -266,7 +219,7 @@ int net_path_strip(const struct net_address *local, const uint8_t *bytes, uint32
 
 	if (size < ETHERNET_BYTES)
 		return -EBADMSG;
-	if (get16(bytes + 12) != (local->is_ipv6 ? ETHERTYPE_V6 : ETHERTYPE_V4))
+	if (get_be16(bytes + 12) != (local->is_ipv6 ? ETHERTYPE_V6 : ETHERTYPE_V4))
 		return -ENOMSG;
 
 	int rc = local->is_ipv6 ? strip_ipv6(local, bytes + ETHERNET_BYTES, size - ETHERNET_BYTES,
@@ -275,9 +228,9 @@ int net_path_strip(const struct net_address *local, const uint8_t *bytes, uint32
 						  &udp, &udp_bytes);
 	if (rc != 0)
 		return rc;
-	if (get16(udp + 2) != local->udp_port)
+	if (get_be16(udp + 2) != local->udp_port)
 		return -ENOMSG;
-	if (get16(udp + 4) != udp_bytes)
+	if (get_be16(udp + 4) != udp_bytes)
 		return -EBADMSG;
 	*payload = udp + UDP_BYTES;
 	*payload_bytes = udp_bytes - UDP_BYTES;

@@ -52,9 +52,6 @@ void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_B
 /* That of one queue. */
 struct net_address net_address_of_queue(const struct net_address *a, uint32_t queue);
 
-/* "02:00:00:00:00:01". */
-bool net_mac_parse(const char *text, uint8_t mac[6]);
-
 /* `gateway`: the MAC to send to on a routed path, NULL: the remote end's own.  -EINVAL when one end
  * speaks IPv4 and the other IPv6, or they take less than FRAME_BYTES_MIN; -EMSGSIZE when they do
  * not take the same. */

@@ -7,6 +7,7 @@
  */
 
 #include "dataplane/base/check.h"
+#include "dataplane/base/internet.h"
 #include "dataplane/operator/builtins.h"
 #include "dataplane/operator/packet/flow_record.h"
 #include "dataplane/operator/packet_port.h"
@@ -87,14 +88,6 @@ static bool parse_endpoint(const char *text, struct endpoint *out)
 	return true;
 }
 
-static bool parse_mac(const char *text, uint8_t mac[6])
-{
-	char behind;
-
-	return sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1], &mac[2],
-			       &mac[3], &mac[4], &mac[5], &behind) == 6;
-}
-
 static int check(const struct weir_setting *setting, char error[WEIR_ERROR_BYTES])
 {
 	const struct weir_value *values = setting->values;
@@ -110,7 +103,7 @@ static int check(const struct weir_setting *setting, char error[WEIR_ERROR_BYTES
 			return -EINVAL;
 		}
 	}
-	if (!parse_mac(values[MAC].text, mac)) {
+	if (!mac_parse(values[MAC].text, mac)) {
 		snprintf(error, WEIR_ERROR_BYTES,
 				"to-mac: \"%.100s\" is no MAC; expected such as 02:00:00:00:00:01",
 				values[MAC].text);
@@ -160,7 +153,7 @@ static void make_template(struct nic_sink *s, const struct weir_value *values)
 	struct endpoint from, to;
 	uint8_t *at = s->template;
 	bool is_good = parse_endpoint(values[FROM].text, &from) &&
-		       parse_endpoint(values[TO].text, &to) && parse_mac(values[MAC].text, at);
+		       parse_endpoint(values[TO].text, &to) && mac_parse(values[MAC].text, at);
 
 	CHECK(is_good); /* declare has looked */
 	memcpy(at + 6, s->port->mac, 6);
@@ -233,23 +226,6 @@ static bool flush(struct nic_sink *s, struct weir_context *ctx)
 	return true;
 }
 
-static uint16_t ip_checksum(const uint8_t *header)
-{
-	uint32_t sum = 0;
-
-	for (uint32_t i = 0; i < IP_BYTES; i += 2)
-		sum += (uint32_t)header[i] << 8 | header[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
-static void put16(uint8_t *at, uint32_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
 /* A record in a datagram; without UDP checksum, which IPv4 leaves open. */
 static uint32_t make_datagram(
 		struct nic_sink *s, uint8_t *frame, const uint8_t *data, uint32_t bytes)
@@ -257,10 +233,10 @@ static uint32_t make_datagram(
 	uint8_t *ip = frame + ETHERNET_BYTES;
 
 	memcpy(frame, s->template, HEAD_BYTES);
-	put16(ip + 2, IP_BYTES + UDP_BYTES + bytes);
-	put16(ip + 4, s->ip_id++);
-	put16(ip + 10, ip_checksum(ip));
-	put16(ip + IP_BYTES + 4, UDP_BYTES + bytes);
+	put_be16(ip + 2, IP_BYTES + UDP_BYTES + bytes);
+	put_be16(ip + 4, s->ip_id++);
+	put_be16(ip + 10, ~internet_sum(0, ip, IP_BYTES));
+	put_be16(ip + IP_BYTES + 4, UDP_BYTES + bytes);
 	memcpy(frame + HEAD_BYTES, data, bytes);
 	return HEAD_BYTES + bytes;
 }
