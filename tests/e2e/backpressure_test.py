@@ -3,11 +3,10 @@
 import json
 import os
 import time
-import urllib.request
 
 from captures import flows_capture
 from faults import compile_shared
-from harness import expect, expect_equal, expect_same_lines
+from harness import expect, expect_equal, expect_same_lines, fetch
 from processes import free_port, rss_bytes
 
 SECONDS = float(os.environ.get("WEIR_STALL_SECONDS", "5"))  # 30 by hand
@@ -35,11 +34,9 @@ edges:
 
 def frames_of(port):
     """Frames that the source of the one job has read."""
-    base = f"http://127.0.0.1:{port}/jobs"
-    with urllib.request.urlopen(base + "/overview", timeout=5) as answer:
-        job = json.load(answer)["jobs"][0]["jid"]
-    with urllib.request.urlopen(f"{base}/{job}/summary", timeout=5) as answer:
-        return json.load(answer)["counters"].get("source", {}).get("frames", 0)
+    job = json.loads(fetch(port, "/jobs/overview"))["jobs"][0]["jid"]
+    summary = json.loads(fetch(port, f"/jobs/{job}/summary"))
+    return summary["counters"].get("source", {}).get("frames", 0)
 
 
 def test(w):

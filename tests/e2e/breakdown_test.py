@@ -2,11 +2,10 @@
 
 import os
 import time
-import urllib.request
 
 from captures import flows_capture
 from faults import compile_shared
-from harness import DONE, expect, expect_equal
+from harness import DONE, expect, expect_equal, fetch
 from processes import free_port
 from unaligned_restore_test import JOB, UNALIGNED, in_flight_bytes
 
@@ -39,8 +38,7 @@ def test(w):
     status, out, err = w.weir("checkpoints", "overtaken", "--id", str(newest), *rest)
     expect_equal(status, DONE, f"exit status\n{err}")
     expect(out.count("unaligned") >= 2 and "UNALIGNED_CHECKPOINT" in out, out)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-        out = answer.read().decode()
+    out = fetch(port, "/metrics")
     expect("weir_taskmanager_job_task_checkpointPersistedFiles{" in out, "per task metrics")
     os.unlink(gate)
     run.summary()

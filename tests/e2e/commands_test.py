@@ -3,10 +3,9 @@
 import json
 import os
 import shutil
-import urllib.request
 
 from captures import flows_capture
-from harness import DONE, FAILURE, JOBS, REFUSED, USAGE, expect, expect_equal
+from harness import DONE, FAILURE, JOBS, REFUSED, USAGE, expect, expect_equal, fetch
 from processes import free_port
 
 JOB = "flow-metering"
@@ -44,8 +43,7 @@ def look_at_checkpoints(w, rest):
 
 def look_at_metrics(port):
     """What Prometheus reads of a job at work."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-        lines = [l for l in answer.read().decode().splitlines() if not l.startswith("#")]
+    lines = [l for l in fetch(port, "/metrics").splitlines() if not l.startswith("#")]
 
     def values(name, part=""):
         return [float(l.rsplit(" ", 1)[1]) for l in lines

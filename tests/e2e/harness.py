@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 from processes import descendants, end_descendants, program_of, reap
 
@@ -107,6 +108,12 @@ class Run:
         except ValueError as error:
             raise Failed(f"standard output is not one JSON object: {error}\n"
                          + self.stdout()[:500]) from None
+
+
+def fetch(port, path):
+    """What REST on this host answers to a GET, as text."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        return answer.read().decode()
 
 
 class World:

@@ -2,11 +2,10 @@
 
 import json
 import os
-import urllib.request
 
 from captures import flows_capture
 from faults import compile_shared, first_failure
-from harness import expect, expect_equal, expect_same_lines
+from harness import expect, expect_equal, expect_same_lines, fetch
 from processes import free_port
 from unaligned_restore_test import JOB, UNALIGNED
 
@@ -14,8 +13,7 @@ PACKETS = 30_000  # of each of two sources
 
 
 def question(port, path):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-        return json.load(answer)
+    return json.loads(fetch(port, path))
 
 
 def records_into(port, vertex):

@@ -7,10 +7,9 @@ import signal
 import socket
 import threading
 import time
-import urllib.request
 
 from captures import output_totals, udp_frame
-from harness import JOBS, expect, expect_equal
+from harness import JOBS, expect, expect_equal, fetch
 from namespaces import Hosts, inside
 
 TIMEOUT = 120
@@ -64,8 +63,7 @@ def run(w, hosts, job, name, ports=1, sets=None, more=None):
 def counters(hosts, operator):
     """Of all subtasks together, by name."""
     with inside(hosts.hosts[0]):
-        with urllib.request.urlopen("http://127.0.0.1:8081/metrics", timeout=5) as answer:
-            text = answer.read().decode()
+        text = fetch(8081, "/metrics")
     found = {}
     for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.M):
         if f'operator_name="{operator}"' in labels:

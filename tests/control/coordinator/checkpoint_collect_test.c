@@ -117,6 +117,19 @@ Test(checkpoint_collect, the_16_latest_expired_are_remembered)
 
 /* ---- completion ---- */
 
+/* Checkpoints 1 and 2 wait for their metadata; the token of the first. */
+static uint64_t write_two(struct rig *r)
+{
+	r->is_auto[DECIDE_WRITE_METADATA] = false;
+	rig_request(r, REQUEST_CHECKPOINT);
+	rig_request(r, REQUEST_CHECKPOINT);
+	rig_acknowledge_all(r, 1, NULL);
+
+	uint64_t first = rig_find(r, DECIDE_WRITE_METADATA)->token;
+	rig_acknowledge_all(r, 2, NULL);
+	return first;
+}
+
 Test(checkpoint_collect, the_metadata_of_the_newer_one_may_be_written_first)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
@@ -125,12 +138,7 @@ Test(checkpoint_collect, the_metadata_of_the_newer_one_may_be_written_first)
 
 	config.concurrent_max = 2;
 	rig_open(&r, &config);
-	r.is_auto[DECIDE_WRITE_METADATA] = false;
-	rig_request(&r, REQUEST_CHECKPOINT);
-	rig_request(&r, REQUEST_CHECKPOINT);
-	rig_acknowledge_all(&r, 1, NULL);
-	first = rig_find(&r, DECIDE_WRITE_METADATA)->token;
-	rig_acknowledge_all(&r, 2, NULL);
+	first = write_two(&r);
 	checkpoint_coordinator_on_metadata_written(
 			r.c, rig_find(&r, DECIDE_WRITE_METADATA)->token, 0, r.now);
 	rig_drain(&r);
@@ -207,12 +215,7 @@ Test(checkpoint_collect, writes_of_aborted_checkpoints_end_each_for_itself)
 
 	config.concurrent_max = 2;
 	rig_open(&r, &config);
-	r.is_auto[DECIDE_WRITE_METADATA] = false;
-	rig_request(&r, REQUEST_CHECKPOINT);
-	rig_request(&r, REQUEST_CHECKPOINT);
-	rig_acknowledge_all(&r, 1, NULL);
-	first = rig_find(&r, DECIDE_WRITE_METADATA)->token;
-	rig_acknowledge_all(&r, 2, NULL);
+	first = write_two(&r);
 	rig_pass(&r, 500);
 	checkpoint_coordinator_on_metadata_written(
 			r.c, rig_find(&r, DECIDE_WRITE_METADATA)->token, 0, r.now);

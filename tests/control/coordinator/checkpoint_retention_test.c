@@ -185,20 +185,25 @@ Test(checkpoint_retention, recovery_refuses_two_of_one_id)
 	rig_close(&r);
 }
 
+/* Restores snapshot 9, which the test then answers the listing of. */
+static void restore_unlisted(struct rig *r, enum claim_mode mode)
+{
+	struct completed_checkpoint *snapshot;
+
+	r->is_auto[DECIDE_INDEX_ADD] = false;
+	completed_checkpoint_create(&snapshot, 9, "there");
+	cr_assert(eq(int,
+			checkpoint_coordinator_restore_snapshot(r->c, snapshot, mode, r->now), 0));
+	rig_drain(r);
+}
+
 Test(checkpoint_retention, a_restored_snapshot_that_cannot_be_listed_fails_the_job)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
-	struct completed_checkpoint *snapshot;
 	struct rig r;
 
 	rig_open(&r, &config);
-	r.is_auto[DECIDE_INDEX_ADD] = false;
-	completed_checkpoint_create(&snapshot, 9, "there");
-	cr_assert(eq(int,
-			checkpoint_coordinator_restore_snapshot(
-					r.c, snapshot, CLAIM_MODE_NO_CLAIM, r.now),
-			0));
-	rig_drain(&r);
+	restore_unlisted(&r, CLAIM_MODE_NO_CLAIM);
 	cr_assert(eq(i64, rig_find(&r, DECIDE_SET_NEXT_ID)->id, 10));
 	cr_assert(checkpoint_coordinator_retained(r.c, 0)->is_restored);
 	for (int i = 0; i < 2; i++) { /* one failure, however often it is told */
@@ -362,17 +367,10 @@ Test(checkpoint_retention, what_cannot_leave_the_list_when_the_job_has_ended_kee
 Test(checkpoint_retention, a_snapshot_that_may_not_be_listed_fails_the_job_too)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
-	struct completed_checkpoint *snapshot;
 	struct rig r;
 
 	rig_open(&r, &config);
-	r.is_auto[DECIDE_INDEX_ADD] = false;
-	completed_checkpoint_create(&snapshot, 9, "there");
-	cr_assert(eq(int,
-			checkpoint_coordinator_restore_snapshot(
-					r.c, snapshot, CLAIM_MODE_CLAIM, r.now),
-			0));
-	rig_drain(&r);
+	restore_unlisted(&r, CLAIM_MODE_CLAIM);
 	checkpoint_coordinator_on_index_added(
 			r.c, rig_find(&r, DECIDE_INDEX_ADD)->token, INDEX_MAYBE, r.now);
 	rig_drain(&r);
