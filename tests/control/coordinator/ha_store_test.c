@@ -1,4 +1,5 @@
 #include "control/coordinator/ha_store.h"
+#include "control/coordinator/record_log.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -300,6 +301,30 @@ Test(ha_store, refuses_a_damaged_log_by_name)
 }
 
 /* The log cannot be replaced, for where it would be written aside there is a directory. */
+/* An unknown field whose number is 0, in two bytes: protobuf-c reads that, and writes it in one,
+ * which it does not read.  The fuzzer found it. */
+Test(ha_store, refuses_a_record_that_cannot_be_read_back_from_what_is_kept)
+{
+	static const uint8_t record[] = {
+			0x1a, 8, 0x08, 2, 0x4a, 1, 'l', 0x80, 0x00, 0x01}; /* checkpoint 1 at "l" */
+	const struct record_bytes records[] = {{record, sizeof(record)}};
+	Weir__CompletedRecord **list;
+	struct record_log l = {.fd = -1};
+	char path[256];
+	bool is_replaced;
+	uint32_t count;
+
+	add_completed(1);
+	path_of("checkpoints", path);
+	ha_store_close(s);
+	s = NULL;
+	cr_assert_eq(record_log_write(&l, path, records, 1, &is_replaced), 0);
+	record_log_close(&l);
+	cr_assert_eq(ha_store_open(&s, directory, text), 0);
+	cr_expect_eq(ha_store_read_completed(s, job, &list, &count, text), -EBADMSG);
+	cr_expect(strstr(text, path) != NULL, "%s", text);
+}
+
 Test(ha_store, changes_nothing_when_a_full_log_cannot_be_written_anew)
 {
 	Weir__CompletedRecord record = WEIR__COMPLETED_RECORD__INIT;
