@@ -46,16 +46,21 @@ def content_for_tree(name, source):
 
 
 def run(words, folder, seconds, libraries=None):
-    """Exit status, None when it took too long; and the output."""
+    """Exit status, None when it took too long; and the output.  What only spins is ended early."""
     env = {**os.environ, "MALLOC_PERTURB_": "165",
            "ASAN_OPTIONS": "detect_leaks=%d:detect_odr_violation=0:allocator_may_return_null=0:"
                            "max_allocation_size_mb=512" % words[0].endswith("weir-scenario")}
     if libraries is not None:
         env["LD_LIBRARY_PATH"] = libraries
+    spinning = int(seconds / 4) + 1
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (spinning, spinning))
+
     process = subprocess.Popen(words, cwd=folder, env=env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True,
-                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+                               start_new_session=True, preexec_fn=limit)
     try:
         output, _ = process.communicate(timeout=seconds)
         return process.returncode, output.decode("utf-8", "replace")
@@ -175,7 +180,7 @@ class Tree:
             if status == 0:
                 return None
             return "script: " + first_failure(output) if status == 1 else "scripts"
-        words = [os.path.join(build, unit_target(test)), "-j1"]
+        words = [os.path.join(build, unit_target(test)), "-j1", "--fail-fast"]
         return test if run(words, self.folder, seconds, libraries)[0] != 0 else None
 
     def read_commands(self):

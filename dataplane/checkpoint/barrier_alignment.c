@@ -68,7 +68,6 @@ static void convert(struct barrier_handler *h, uint32_t channel)
 
 	d->channel = channel;
 	d->checkpoint_id = h->channels[channel].announced_id;
-	h->channels[channel].announced_id = 0;
 }
 
 static void convert_announced(struct barrier_handler *h)
@@ -86,19 +85,16 @@ static void abort_checkpoint(struct barrier_handler *h, int64_t id, enum decline
 {
 	int64_t aborted = h->current;
 
-	if (id > h->current)
-		h->current = id;
-	if (id > h->last_done)
-		h->last_done = id;
+	CHECK(id >= h->current);
+	h->current = id;
+	h->last_done = id;
 	forget_aligned(h);
 	h->target_count = 0;
 	h->deadline_ns = DEADLINE_NONE;
 	if (h->is_unaligned && h->is_collecting)
 		barrier_decide_id(h, BARRIER_STOP, aborted);
 	reset_channels(h);
-	h->is_aligning = false;
-	if (id == h->current)
-		barrier_metrics_reset(h, id);
+	barrier_metrics_reset(h, id);
 	barrier_decide_abort(h, id, reason);
 }
 

@@ -75,8 +75,7 @@ struct barrier_decision *barrier_decide(struct barrier_handler *h, enum barrier_
 	CHECK(h->decision_count < decision_count_max(h->config.channel_count));
 	struct barrier_decision *d = &h->decisions[h->decision_count++];
 
-	memset(d, 0, sizeof(*d));
-	d->kind = kind;
+	*d = (struct barrier_decision){.kind = kind};
 	return d;
 }
 
@@ -257,7 +256,7 @@ int64_t barrier_handler_pending_at(const struct barrier_handler *h, uint32_t ind
 		if (!h->tracked[i].is_aborted && index-- == 0)
 			return h->tracked[i].barrier.checkpoint_id;
 	}
-	CHECK(!"an index below the count");
+	CHECK(false); /* the index is below the count */
 	return 0;
 }
 

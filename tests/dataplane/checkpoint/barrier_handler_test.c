@@ -92,6 +92,12 @@ static const struct barrier_row ALTERNATING[] = {
 		{"AW, late barrier", "+101@0", "t5@1", "block1 prepare5u start5 trigger5u", 5, 5},
 		{"AW, barrier in time", "+100@0", "t5@1", "block1", 5, 5},
 		{"AW, unaligned", "a5@1", "u5@0", "convert1 prepare5u start5 trigger5u", 5, 5},
+		{"AW, announcement of an aborted one", "a5@1 x5@0 a6@2 +100@0", "*@0",
+				"convert2", 6, 6},
+		{"AW, late announcement of an aborted one", "a5@1 x5@0 a5@2 a6@1 +100@0", "*@0",
+				"convert1", 6, 6},
+		{"AW, timer, the one before was collected", "t5@0 x5@1 a6@1 +100@0", "*@0",
+				"convert1", 6, 6},
 		{"AW, channel knows newer", "n6@2", "u5@0", "abort5:seen-newer", 5, 0},
 		/* collecting, aligned */
 		{"AC, all", "t5@0 t5@1", "t5@2",
@@ -166,6 +172,9 @@ Test(barrier_handler, the_timer_is_due_at_the_timeout_of_the_checkpoint)
 	barrier_run_tell(&r, "+200@0 a2@0"); /* too late already: due at once */
 	cr_assert_eq(barrier_handler_deadline_ns(r.handler), r.now_ns);
 	barrier_run_tell(&r, "x2@1");
+	cr_assert_eq(barrier_handler_deadline_ns(r.handler), UINT64_MAX);
+	barrier_run_tell(&r, "a3@0");
+	barrier_handler_close(r.handler);
 	cr_assert_eq(barrier_handler_deadline_ns(r.handler), UINT64_MAX);
 	barrier_run_close(&r);
 }
@@ -362,6 +371,22 @@ Test(barrier_handler, a_barrier_from_a_clock_ahead_of_ours_has_no_start_delay)
 	r.timestamp_ms = 500;
 	r.wall_ms = 499;
 	barrier_run_tell(&r, "b1@0");
+	expect_metrics(&r, 1, 0, 0, 0);
+	barrier_run_close(&r);
+}
+
+/* BH-7, BH-8. */
+Test(barrier_handler, what_an_end_aborted_is_not_measured)
+{
+	struct barrier_run r;
+
+	barrier_run_open(&r, 2, false);
+	r.now_ns = 10;
+	barrier_run_tell(&r, "b1@0");
+	r.now_ns = 20;
+	barrier_run_tell(&r, "e@1");
+	r.now_ns = 50;
+	barrier_handler_add_bytes(r.handler, 5);
 	expect_metrics(&r, 1, 0, 0, 0);
 	barrier_run_close(&r);
 }
