@@ -33,6 +33,12 @@ enum { JOB_OPTION_CONFIG = 0x1000, JOB_OPTION_SET };
 		"set", required_argument, NULL, JOB_OPTION_SET                                     \
 	}
 
+/* For commands that restore: -n stands for `-D JOB_OPTION_NON_RESTORED`, as with Flink. */
+#define JOB_OPTION_NON_RESTORED "execution.state-recovery.ignore-unclaimed-state=true"
+#define JOB_OPTION_NON_RESTORED_LONG {"allow-non-restored-state", no_argument, NULL, 'n'}
+#define JOB_OPTION_NON_RESTORED_HELP                                                               \
+	"  -n, --allow-non-restored-state  leave state of operators that are no more behind\n"
+
 /* Lines for --help. */
 #define JOB_OPTIONS_HELP                                                                           \
 	"  --config FILE           read this config file\n"                                        \

@@ -22,12 +22,13 @@ static const char help[] =
 		"size of their state, and everything that a restore would refuse.  Reads every\n"
 		"byte of the checkpoint; starts and changes nothing.  What does it is\n"
 		"weir run JOB.yaml --restore PATH.\n"
-		"\n" JOB_OPTIONS_HELP "  --json                  one JSON object\n"
+		"\n" JOB_OPTION_NON_RESTORED_HELP JOB_OPTIONS_HELP
+		"  --json                  one JSON object\n"
 		"  --help\n"
 		"\n"
 		"An operator is matched (its state is found again), new (it begins empty) or\n"
-		"unmatched (its state has no operator in the job).  Ends with 0 when the restore\n"
-		"would go through, 5 when it would be refused.\n"
+		"unmatched (its state has no operator in the job: refused without -n).  Ends\n"
+		"with 0 when the restore would go through, 5 when it would be refused.\n"
 		"\n"
 		"Examples:\n"
 		"  weir restore --dry-run job.yaml weir-state/checkpoints/ID/chk-17\n"
@@ -176,7 +177,7 @@ static int refuse(const struct dry_run *d, const char *text, bool is_json)
 	return WEIR_EXIT_RESTORE_REFUSED;
 }
 
-static int compare(struct dry_run *d, const char *path, bool is_json)
+static int compare(struct dry_run *d, const char *path, bool ignores_unclaimed, bool is_json)
 {
 	char directory[METADATA_PATH_BYTES], text[METADATA_TEXT_BYTES];
 
@@ -184,7 +185,7 @@ static int compare(struct dry_run *d, const char *path, bool is_json)
 		add_refusal(d, text);
 		return refuse(d, text, is_json);
 	}
-	if (restore_fit_create(&d->fit, d->spec, d->metadata) != 0)
+	if (restore_fit_create(&d->fit, d->spec, d->metadata, ignores_unclaimed) != 0)
 		return WEIR_EXIT_FAILURE;
 	for (uint32_t i = 0; i < d->fit->refusal_count; i++)
 		add_refusal(d, d->fit->refusals[i]);
@@ -206,7 +207,10 @@ static int run(struct job_options *o, const char *job, const char *path, bool is
 
 	if (rc == WEIR_EXIT_DONE) {
 		d.spec = spec;
-		rc = compare(&d, path, is_json);
+		rc = compare(&d, path,
+				config_bool(config,
+						"execution.state-recovery.ignore-unclaimed-state"),
+				is_json);
 		restore_fit_destroy(d.fit);
 		metadata_free(d.metadata);
 		job_spec_destroy(spec);
@@ -220,7 +224,7 @@ static int run(struct job_options *o, const char *job, const char *path, bool is
 
 int restore_command(int argc, char **argv)
 {
-	static const struct option options[] = {JOB_OPTIONS_LONG,
+	static const struct option options[] = {JOB_OPTIONS_LONG, JOB_OPTION_NON_RESTORED_LONG,
 			{"dry-run", no_argument, NULL, OPTION_DRY_RUN},
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"help", no_argument, NULL, OPTION_HELP}, {NULL, 0, NULL, 0}};
@@ -229,7 +233,7 @@ int restore_command(int argc, char **argv)
 	int option;
 
 	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "D:hn", options, NULL)) != -1) {
 		if (option == OPTION_JSON)
 			continue;
 		if (option == OPTION_DRY_RUN) {
@@ -237,6 +241,8 @@ int restore_command(int argc, char **argv)
 		} else if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
+		} else if (option == 'n') {
+			(void)job_options_take(&o, 'D', JOB_OPTION_NON_RESTORED);
 		} else if (!job_options_take(&o, option, optarg)) {
 			return cli_usage(is_json, "restore", "unknown option");
 		}

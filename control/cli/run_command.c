@@ -35,7 +35,7 @@ static const char help[] =
 		"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"
 		"  --allow-rewind          when the newest checkpoint is damaged take an older\n"
 		"                          one, and withdraw the output committed above it\n"
-		JOB_OPTIONS_HELP
+		JOB_OPTION_NON_RESTORED_HELP JOB_OPTIONS_HELP
 		"  --json                  one JSON object on standard output at the end\n"
 		"  --quiet                 no progress\n"
 		"  --help\n"
@@ -82,6 +82,8 @@ static int take_option(int option, struct run_options *run, struct job_options *
 	case OPTION_QUIET:
 		run->is_quiet = true;
 		return -1;
+	case 'n':
+		return job_options_take(job, 'D', JOB_OPTION_NON_RESTORED) ? -1 : WEIR_EXIT_USAGE;
 	case 'h':
 		fputs(help, stdout);
 		return WEIR_EXIT_DONE;
@@ -94,7 +96,7 @@ static int take_option(int option, struct run_options *run, struct job_options *
 
 int run_command(int argc, char **argv)
 {
-	static const struct option options[] = {JOB_OPTIONS_LONG,
+	static const struct option options[] = {JOB_OPTIONS_LONG, JOB_OPTION_NON_RESTORED_LONG,
 			{"taskmanagers", required_argument, NULL, OPTION_TASKMANAGERS},
 			{"link", required_argument, NULL, OPTION_LINK},
 			{"restore", required_argument, NULL, OPTION_RESTORE},
@@ -112,7 +114,7 @@ int run_command(int argc, char **argv)
 	int option;
 
 	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "D:hn", options, NULL)) != -1) {
 		int code = take_option(option, &run, &job, &link);
 
 		if (code >= 0)

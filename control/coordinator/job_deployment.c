@@ -99,6 +99,7 @@ static const char *const task_keys[] = {
 		"execution.checkpointing.mode",
 		"execution.checkpointing.unaligned.enabled",
 		"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file",
+		"execution.state-recovery.ignore-unclaimed-state",
 		"parallelism.default",
 		"pipeline.max-parallelism",
 		"weir.network.control-lane",

@@ -213,7 +213,9 @@ struct job_metadata *job_metadata_create(
 int job_metadata_check(const struct job_master *jm, const struct metadata *m,
 		char text[JOB_TEXT_BYTES])
 {
-	return restore_fit_check(jm->spec, m, text);
+	return restore_fit_check(jm->spec, m,
+			config_bool(jm->config, "execution.state-recovery.ignore-unclaimed-state"),
+			text);
 }
 
 static bool are_same_overrides(const Weir__JobHookState *a, const Weir__JobHookState *b)

@@ -195,6 +195,8 @@ static void fill_deployment(struct submission *s, const Weir__SubmitTasks *m)
 			.checkpoint_dir = s->checkpoint_dir,
 			.restored_checkpoint_id = m->restored_checkpoint_id,
 			.restored_dir = s->restored_dir,
+			.ignores_unclaimed_state = config_bool(c,
+					"execution.state-recovery.ignore-unclaimed-state"),
 			.is_leaving = m->leaving,
 			.rescaled_count = (uint32_t)m->n_rescaled_states,
 			.rescaled = s->rescaled,

@@ -119,10 +119,12 @@ static int check_rescaled(const struct metadata *m, const struct metadata_vertex
 }
 
 static int check_vertex(const struct job_spec *spec, const struct metadata *m,
-		const struct metadata_vertex *from, char *text)
+		const struct metadata_vertex *from, bool ignores_unclaimed, char *text)
 {
 	const struct job_vertex *v = find_vertex(spec, from->uid);
 
+	if (v == NULL && ignores_unclaimed)
+		return 0;
 	if (v == NULL)
 		return refuse(text, "checkpoint %" PRId64 " has state of vertex %s, which the job "
 				    "does not have",
@@ -155,9 +157,25 @@ static const struct job_edge *find_edge(const struct job_spec *spec, const char 
 	return NULL;
 }
 
+/* A vertex that is no more: the edges of its neighbours have other places now. */
+static const char *find_gone(const struct job_spec *spec, const struct metadata *m)
+{
+	for (uint32_t v = 0; v < m->vertex_count; v++)
+		if (find_vertex(spec, m->vertices[v].uid) == NULL)
+			return m->vertices[v].uid;
+	return NULL;
+}
+
 static int check_channels(const struct job_spec *spec, const struct metadata *m,
 		const struct task_state *t, char *text)
 {
+	const char *gone = find_gone(spec, m);
+
+	if (gone != NULL && t->channel_count > 0)
+		return refuse(text, "vertex %s: checkpoint %" PRId64 " is unaligned and has data "
+				    "in flight there, but vertex %s of then is not in the job; "
+				    "restore from an aligned checkpoint or a savepoint",
+				t->vertex_uid, m->checkpoint_id, gone);
 	for (uint32_t i = 0; i < t->channel_count; i++) {
 		const struct job_edge *e = find_edge(spec, t->vertex_uid, &t->channels[i]);
 
@@ -185,7 +203,7 @@ static int check_in_flight(const struct job_spec *spec, const struct metadata *m
 		const struct metadata_vertex *from, char *text)
 {
 	char problem[TASK_STATE_TEXT_BYTES];
-	bool is_any = false;
+	bool is_any = find_gone(spec, m) != NULL;
 	int rc = 0;
 
 	for (uint32_t v = 0; v < spec->vertex_count; v++)
@@ -203,12 +221,12 @@ static int check_in_flight(const struct job_spec *spec, const struct metadata *m
 }
 
 int restore_fit_check(const struct job_spec *spec, const struct metadata *m,
-		char text[RESTORE_FIT_TEXT_BYTES])
+		bool ignores_unclaimed, char text[RESTORE_FIT_TEXT_BYTES])
 {
 	int rc = check_key_groups(spec, m, text);
 
 	for (uint32_t i = 0; rc == 0 && i < m->vertex_count; i++)
-		rc = check_vertex(spec, m, &m->vertices[i], text);
+		rc = check_vertex(spec, m, &m->vertices[i], ignores_unclaimed, text);
 	for (uint32_t i = 0; rc == 0 && i < m->vertex_count; i++)
 		rc = check_in_flight(spec, m, &m->vertices[i], text);
 	for (uint32_t i = 0; rc == 0 && i < spec->edge_count; i++)
@@ -266,6 +284,7 @@ struct builder {
 	struct restore_fit *fit;
 	const struct job_spec *spec;
 	const struct metadata *metadata;
+	bool ignores_unclaimed;
 };
 
 /* The same reason once, though each subtask has it. */
@@ -345,6 +364,8 @@ static int judge(const struct builder *b, const struct metadata_vertex *from,
 	const struct job_vertex *v = NULL;
 	const struct job_operator *op = job_spec_find(b->spec, h->uid, &v);
 
+	if (op == NULL && b->ignores_unclaimed)
+		return 0;
 	if (op == NULL)
 		return refuse(text, "operator %s: in the checkpoint with state %s, but the job has "
 				    "no operator of that uid",
@@ -356,6 +377,8 @@ static int judge(const struct builder *b, const struct metadata_vertex *from,
 	if (strcmp(h->name, counters_state) == 0)
 		return 0;
 	const struct weir_state *s = find_state(op, h->name);
+	if (s == NULL && b->ignores_unclaimed)
+		return 0;
 	if (s == NULL)
 		return refuse(text, "operator %s, state %s: in the checkpoint, but the operator "
 				    "declares no such state",
@@ -417,7 +440,7 @@ static int add_checkpoint(struct builder *b)
 	for (uint32_t i = 0; rc == 0 && i < b->metadata->vertex_count; i++) {
 		const struct metadata_vertex *from = &b->metadata->vertices[i];
 
-		if (check_vertex(b->spec, b->metadata, from, text) != 0)
+		if (check_vertex(b->spec, b->metadata, from, b->ignores_unclaimed, text) != 0)
 			rc = add_refusal(b->fit, text);
 		else if (check_in_flight(b->spec, b->metadata, from, text) != 0)
 			rc = add_refusal(b->fit, text);
@@ -431,9 +454,9 @@ static int add_checkpoint(struct builder *b)
 }
 
 int restore_fit_create(struct restore_fit **out, const struct job_spec *spec,
-		const struct metadata *m)
+		const struct metadata *m, bool ignores_unclaimed)
 {
-	struct builder b = {calloc(1, sizeof(struct restore_fit)), spec, m};
+	struct builder b = {calloc(1, sizeof(struct restore_fit)), spec, m, ignores_unclaimed};
 
 	if (b.fit == NULL)
 		return -ENOMEM;

@@ -39,12 +39,14 @@ struct restore_fit {
 	uint64_t bytes;
 };
 
+/* `ignores_unclaimed`: state that no operator of the job declares is no refusal (RE-3,
+ * execution.state-recovery.ignore-unclaimed-state); data in flight without an edge still is. */
 int restore_fit_create(struct restore_fit **out, const struct job_spec *spec,
-		const struct metadata *m);
+		const struct metadata *m, bool ignores_unclaimed);
 /* NULL is accepted. */
 void restore_fit_destroy(struct restore_fit *f);
 
 /* Only the graph: key groups, vertices, parallelism, who had finished (RE-9).  0, or -EINVAL with
  * the first thing that does not fit. */
 int restore_fit_check(const struct job_spec *spec, const struct metadata *m,
-		char text[RESTORE_FIT_TEXT_BYTES]);
+		bool ignores_unclaimed, char text[RESTORE_FIT_TEXT_BYTES]);

@@ -351,7 +351,7 @@ int restore_find_declared(const struct task_state *t, const struct state_handle 
 }
 
 int restore_states(const char *directory, const struct task_state *t,
-		const struct declared_state *states, uint32_t state_count,
+		const struct declared_state *states, uint32_t state_count, bool ignores_unclaimed,
 		char text[RESTORE_TEXT_BYTES])
 {
 	for (uint32_t i = 0; i < t->handle_count; i++) {
@@ -359,6 +359,8 @@ int restore_states(const char *directory, const struct task_state *t,
 		const struct declared_state *s;
 		int rc = restore_find_declared(t, h, states, state_count, &s, text);
 
+		if (rc != 0 && ignores_unclaimed)
+			continue;
 		if (rc == 0)
 			rc = restore_check_declared(t, h, s, text);
 		if (rc == 0)

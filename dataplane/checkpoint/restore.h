@@ -7,8 +7,8 @@
  * Thread   the control thread; blocks while it reads.
  * Memory   one buffer while it runs.
  * Errors   -EBADMSG (damaged: file, offset and reason in words), -EINVAL (another size, version or
- *          kind than declared, or a state nobody declares: names operator and state and both
- *          numbers), -ENOSPC (does not fit the capacity), -errno of the read.
+ *          kind than declared, or a state nobody declares unless those are ignored: names operator
+ *          and state and both numbers), -ENOSPC (does not fit the capacity), -errno of the read.
  *
  * A declared state that the snapshot lacks stays empty: an operator may gain states.
  */
@@ -18,9 +18,10 @@
 
 enum { RESTORE_TEXT_BYTES = 1024 };
 
-/* `directory` is that of the checkpoint, where the files of `t` are. */
+/* `directory` is that of the checkpoint, where the files of `t` are; `ignores_unclaimed`: a state
+ * that nobody declares is left (RE-3). */
 int restore_states(const char *directory, const struct task_state *t,
-		const struct declared_state *states, uint32_t state_count,
+		const struct declared_state *states, uint32_t state_count, bool ignores_unclaimed,
 		char text[RESTORE_TEXT_BYTES]);
 
 /* The same with another parallelism than then (RE-5): `olds` are all snapshots of the vertex, of
@@ -31,6 +32,7 @@ struct restore_share {
 	uint32_t subtask_index, parallelism; /* now */
 	uint32_t old_count;
 	struct task_state *const *olds;
+	bool ignores_unclaimed;
 };
 
 int restore_rescaled(const char *directory, const struct restore_share *share,

@@ -126,6 +126,8 @@ static int add_handle(const struct rescaling *r, const struct task_state *t,
 	const struct declared_state *s;
 	int rc = restore_find_declared(t, h, r->states, r->state_count, &s, r->text);
 
+	if (rc != 0 && r->share->ignores_unclaimed)
+		return 0;
 	if (rc == 0)
 		rc = restore_check_declared(t, h, s, r->text);
 	if (rc != 0)

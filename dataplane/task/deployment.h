@@ -84,6 +84,7 @@ struct deployment {
 	int64_t restored_checkpoint_id;  /* 0: none */
 	const char *restored_dir;        /* where that checkpoint's files are; NULL: in
 					  * checkpoint_dir/chk-<restored_checkpoint_id> */
+	bool ignores_unclaimed_state; /* what no operator declares is left (RE-3) */
 	bool is_leaving; /* the tasks commit what they are restored from, and end */
 	uint32_t vertex_count, edge_count, task_count;
 	uint32_t rescaled_count;

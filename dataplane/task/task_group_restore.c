@@ -12,14 +12,16 @@
 
 enum { PATH_BYTES = 1024 };
 
-static int restore_own(struct task *t, const struct deployment_task *from, const char *directory,
+static int restore_own(struct task *t, const struct deployment *d,
+		const struct deployment_task *from, const char *directory,
 		char text[RESTORE_TEXT_BYTES])
 {
 	struct task_state *state = NULL;
 	int status = task_state_decode(&state, from->state, from->state_bytes, text);
 
 	if (status == 0)
-		status = restore_states(directory, state, t->states, t->state_count, text);
+		status = restore_states(directory, state, t->states, t->state_count,
+				d->ignores_unclaimed_state, text);
 	task_state_free(state);
 	return status;
 }
@@ -29,7 +31,8 @@ static int restore_shared(struct task_group *g, struct task *t, const char *dire
 		char text[RESTORE_TEXT_BYTES])
 {
 	uint32_t parallelism = g->config.deployment->vertices[t->vertex].parallelism;
-	struct restore_share share = {t->subtask_index, parallelism, 0, NULL};
+	struct restore_share share = {t->subtask_index, parallelism, 0, NULL,
+			g->config.deployment->ignores_unclaimed_state};
 	struct task_state **olds = calloc(g->rescaled_count + 1, sizeof(olds[0]));
 	int status = olds == NULL ? -ENOMEM : 0;
 
@@ -59,7 +62,7 @@ int task_group_restore_task(
 	else
 		snprintf(directory, sizeof(directory), "%s/chk-%" PRId64, d->checkpoint_dir,
 				d->restored_checkpoint_id);
-	int status = from->state != NULL ? restore_own(t, from, directory, text)
+	int status = from->state != NULL ? restore_own(t, d, from, directory, text)
 					 : restore_shared(g, t, directory, text);
 	crash_point("during-restore");
 	if (status != 0)

@@ -32,7 +32,7 @@ static void restore(const struct task_state *t, const struct state_handle *h)
 
 	one.handle_count = 1;
 	one.handles = h;
-	restore_states("/nowhere", &one, &s, 1, text);
+	restore_states("/nowhere", &one, &s, 1, false, text);
 	free(memory);
 }
 

@@ -25,6 +25,7 @@ static const char job[] = "name: counting\n"
 static struct config *config;
 static struct job_spec *spec;
 static struct restore_fit *fit;
+static bool ignores_unclaimed;
 
 /* A checkpoint as that job takes it. */
 static uint8_t state_bytes[2][2048];
@@ -108,7 +109,7 @@ TestSuite(restore_fit, .init = init, .fini = fini);
 
 static void compare(void)
 {
-	cr_assert_eq(restore_fit_create(&fit, spec, &m), 0);
+	cr_assert_eq(restore_fit_create(&fit, spec, &m, ignores_unclaimed), 0);
 }
 
 static const struct restore_fit_operator *row(const char *uid)
@@ -207,7 +208,7 @@ Test(restore_fit, refuses_another_number_of_key_groups)
 	char text[RESTORE_FIT_TEXT_BYTES];
 
 	m.key_group_count = 64;
-	cr_assert_lt(restore_fit_check(spec, &m, text), 0);
+	cr_assert_lt(restore_fit_check(spec, &m, ignores_unclaimed, text), 0);
 	cr_assert_not_null(strstr(text, "64 key groups, the job has 128"), "%s", text);
 	refuses_only("64 key groups");
 }
@@ -217,7 +218,7 @@ Test(restore_fit, refuses_a_vertex_that_the_job_has_not)
 	char text[RESTORE_FIT_TEXT_BYTES];
 
 	vertices[0].uid = "other";
-	cr_assert_lt(restore_fit_check(spec, &m, text), 0);
+	cr_assert_lt(restore_fit_check(spec, &m, ignores_unclaimed, text), 0);
 	cr_assert_not_null(strstr(text, "state of vertex other"), "%s", text);
 	refuses_only("vertex other");
 }
@@ -232,7 +233,7 @@ Test(restore_fit, of_a_checkpoint_that_fits_is_no_error)
 {
 	char text[RESTORE_FIT_TEXT_BYTES];
 
-	cr_assert_eq(restore_fit_check(spec, &m, text), 0);
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0);
 }
 
 /* RE-9. */
@@ -242,12 +243,12 @@ Test(restore_fit, takes_finished_tasks_only_behind_finished_ones)
 
 	vertices[0].is_finished = true;
 	subtasks[0] = (struct metadata_subtask){.index = 0, .is_finished = true};
-	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "in part");
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0, "in part");
 	vertices[1].is_finished = true;
 	vertices[1].subtask_count = 0;
-	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "and all of it");
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0, "and all of it");
 	vertices[0].is_finished = false;
-	cr_assert_eq(restore_fit_check(spec, &m, text), -EINVAL);
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), -EINVAL);
 	cr_assert_not_null(strstr(text, "vertex counting had finished"), "%s", text);
 	vertices[1].is_finished = false;
 	vertices[1].subtask_count = 2;
@@ -275,7 +276,7 @@ Test(restore_fit, takes_keyed_state_to_another_parallelism)
 	char text[RESTORE_FIT_TEXT_BYTES] = "";
 
 	rescale();
-	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "%s", text);
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0, "%s", text);
 	compare();
 	cr_assert_eq(fit->refusal_count, 0);
 	cr_assert_eq(row("count")->parallelism_then, 2);
@@ -304,12 +305,58 @@ Test(restore_fit, refuses_data_in_flight_that_finds_no_way_and_names_the_edge)
 	in_flight = (struct channel_state_handle){.side = CHANNEL_STATE_INPUT, .file = "channels-1",
 		.offset = 4096, .bytes = 16, .buf_count = 1};
 	write_checkpoint();
-	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "%s", text);
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0, "%s", text);
 	rescale();
-	cr_assert_eq(restore_fit_check(spec, &m, text), 0, "a hash edge has: %s", text);
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0, "a hash edge has: %s",
+			text);
 	spec->edges[0].partition = JOB_BROADCAST;
-	cr_assert_neq(restore_fit_check(spec, &m, text), 0);
+	cr_assert_neq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0);
 	cr_assert_not_null(strstr(text, "edge make -> counting: checkpoint 7 is unaligned"), "%s",
 			text);
 	refuses_only("edge make -> counting");
+}
+
+/* RE-3, "ignore unclaimed state". */
+Test(restore_fit, leaves_state_that_nobody_declares_when_told_to)
+{
+	char text[RESTORE_FIT_TEXT_BYTES] = "";
+
+	handles[0].uid = "gone";
+	write_checkpoint();
+	vertices[0].uid = "gone-too";
+	cr_assert_neq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0);
+	ignores_unclaimed = true;
+	cr_assert_eq(restore_fit_check(spec, &m, ignores_unclaimed, text), 0, "%s", text);
+	compare();
+	cr_assert_eq(fit->refusal_count, 0, "%s", fit->refusal_count > 0 ? fit->refusals[0] : "");
+	cr_assert_eq(row("gone")->kind, RESTORE_FIT_UNMATCHED);
+}
+
+Test(restore_fit, leaves_a_state_of_an_operator_that_declares_it_no_more_when_told_to)
+{
+	handles[0].name = "renamed";
+	write_checkpoint();
+	ignores_unclaimed = true;
+	compare();
+	cr_assert_eq(fit->refusal_count, 0, "%s", fit->refusal_count > 0 ? fit->refusals[0] : "");
+}
+
+/* It is claimed, if in another way. */
+Test(restore_fit, refuses_what_is_claimed_in_another_way_also_when_told_to_ignore)
+{
+	handles[0].version++;
+	write_checkpoint();
+	ignores_unclaimed = true;
+	refuses_only("operator count, state counts: version");
+}
+
+Test(restore_fit, loses_no_data_in_flight_with_a_vertex_that_is_gone)
+{
+	in_flight = (struct channel_state_handle){.side = CHANNEL_STATE_INPUT, .file = "channels-1",
+		.offset = 4096, .bytes = 16, .buf_count = 1};
+	write_checkpoint();
+	vertices[0].uid = "gone";
+	ignores_unclaimed = true;
+	refuses_only("vertex counting: checkpoint 7 is unaligned and has data in flight there, but "
+		     "vertex gone of then is not in the job");
 }

@@ -56,6 +56,8 @@ static void make_olds(uint32_t parallelism)
 	}
 }
 
+static bool ignores_unclaimed;
+
 static struct declared_state declared(const char *name, enum weir_state_kind kind,
 		uint32_t value_bytes, void *memory, uint32_t *list_count)
 {
@@ -81,7 +83,7 @@ static void declare(struct now *n)
 
 static int restore(struct now *n, uint32_t index, uint32_t then, uint32_t parallelism, char *text)
 {
-	struct restore_share share = {index, parallelism, then, old_states};
+	struct restore_share share = {index, parallelism, then, old_states, ignores_unclaimed};
 
 	return restore_rescaled("/nowhere", &share, n->states, STATES, text);
 }
@@ -146,4 +148,22 @@ Test(restore_rescaled, refuses_more_items_than_fit)
 	n.states[UNION].capacity = 5;
 	cr_assert_eq(restore(&n, 1, 3, 2, text), -ENOSPC);
 	cr_assert(strstr(text, "more items than its capacity of 5") != NULL, "%s", text);
+}
+
+/* RE-3. */
+Test(restore_rescaled, leaves_a_state_that_nobody_declares_only_when_told_to)
+{
+	char text[RESTORE_TEXT_BYTES];
+	struct now n;
+
+	make_olds(3);
+	declare(&n);
+	n.states[UNION].name = "renamed";
+	cr_assert_eq(restore(&n, 0, 3, 2, text), -EINVAL);
+	declare(&n);
+	n.states[UNION].name = "renamed";
+	ignores_unclaimed = true;
+	cr_assert_eq(restore(&n, 0, 3, 2, text), 0, "%s", text);
+	cr_assert_eq(n.all_count, 0);
+	cr_assert_eq(n.dealt_count, 3);
 }

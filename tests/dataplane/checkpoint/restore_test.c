@@ -49,7 +49,8 @@ static void refused(const struct task_state *t, int status, const char *word)
 {
 	char text[RESTORE_TEXT_BYTES] = "";
 
-	cr_assert_eq(restore_states(directory, t, fresh.states, STATES, text), status, "%s", text);
+	cr_assert_eq(restore_states(directory, t, fresh.states, STATES, false, text), status,
+			"%s", text);
 	cr_assert_not_null(strstr(text, word), "%s", text);
 	world_free(&fresh);
 	world_init(&fresh);
@@ -143,9 +144,25 @@ Test(restore, leaves_states_empty_that_the_snapshot_lacks)
 
 	world_init(&fresh);
 	t->handle_count = 2;
-	cr_assert_eq(restore_states(directory, t, fresh.states, STATES, text), 0);
+	cr_assert_eq(restore_states(directory, t, fresh.states, STATES, false, text), 0);
 	cr_assert_eq(fresh.item_count, 300);
 	cr_assert_eq(keyed_state_count(fresh.large), 0);
+	world_free(&fresh);
+	task_state_free(t);
+	writer_bench_free(&bench);
+}
+
+/* RE-3, "ignore unclaimed state": the others are there all the same. */
+Test(restore, leaves_a_state_that_nobody_declares_when_told_to)
+{
+	struct task_state *t = write_one();
+	char text[RESTORE_TEXT_BYTES] = "";
+
+	world_init(&fresh);
+	fresh.states[3].name = "renamed";
+	cr_assert_eq(restore_states(directory, t, fresh.states, STATES, true, text), 0, "%s", text);
+	cr_assert_eq(fresh.item_count, 300);
+	cr_assert_gt(keyed_state_count(fresh.large), 0);
 	world_free(&fresh);
 	task_state_free(t);
 	writer_bench_free(&bench);

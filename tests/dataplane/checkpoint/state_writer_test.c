@@ -29,7 +29,8 @@ static void check_restored(const struct task_state *t, const struct world *expec
 	char text[RESTORE_TEXT_BYTES] = "";
 
 	world_init(&fresh);
-	cr_assert_eq(restore_states(directory, t, fresh.states, STATES, text), 0, "%s", text);
+	cr_assert_eq(restore_states(directory, t, fresh.states, STATES, false, text), 0, "%s",
+			text);
 	world_compare(&fresh, expected);
 	world_free(&fresh);
 }
@@ -181,8 +182,8 @@ Test(state_writer, writes_a_large_state_piece_by_piece)
 	cr_assert_eq(state_writer_begin(w, 1, directory), 0);
 	cr_assert_eq(writer_run(w, &text), 0, "%s", text);
 	cr_assert_eq(counting.op_count, 2);
-	cr_assert_eq(restore_states(directory, state_writer_result(w), &back, 1, reason), 0, "%s",
-			reason);
+	cr_assert_eq(restore_states(directory, state_writer_result(w), &back, 1, false, reason), 0,
+			"%s", reason);
 	cr_assert_eq(keyed_state_count(back.keyed), BIG_COUNT);
 	for (uint64_t key = 0; key < BIG_COUNT; key++)
 		cr_assert_arr_eq(big_value(&back, key), big_value(&big, key), BIG_VALUE_BYTES);
