@@ -37,8 +37,9 @@ void channel_file_begin(
 		f->is_participant[i] = !e->writers[i].is_closed;
 	char attempt[ID128_TEXT_BYTES];
 	id128_print(e->config.attempt.id, attempt);
-	snprintf(f->name, sizeof(f->name), "channels-%s-%u-%.8s", e->writers[0].subtask.vertex_uid,
-			e->writers[0].subtask.subtask_index, attempt);
+	snprintf(f->name, sizeof(f->name), CHANNEL_STATE_PREFIX "%s-%u-%.8s",
+			e->writers[0].subtask.vertex_uid, e->writers[0].subtask.subtask_index,
+			attempt);
 	int bytes = snprintf(f->path, sizeof(f->path), "%s/chk-%lld/%s", e->config.checkpoint_dir,
 			(long long)checkpoint_id, f->name);
 	if (bytes < 0 || (size_t)bytes >= sizeof(f->path))

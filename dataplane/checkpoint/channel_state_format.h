@@ -27,6 +27,9 @@ enum {
 	CHANNEL_STATE_FORMAT_TEXT_BYTES = 256,
 };
 
+/* How the names of the files begin. */
+#define CHANNEL_STATE_PREFIX "channels-"
+
 enum channel_state_side { CHANNEL_STATE_INPUT, CHANNEL_STATE_OUTPUT };
 
 /* Of a whole file. */

@@ -68,6 +68,8 @@ struct state_writer {
 	enum phase phase;
 	enum file_phase file_phase;
 	bool has_snapshot; /* begun, neither ended nor aborted */
+	bool is_reusing;   /* there was a file to write over, the last time */
+	bool is_second_try; /* to open one: it was not as the last time */
 	int status;        /* first failure, or 0 */
 	int32_t file;
 	uint32_t inflight_count;
@@ -231,6 +233,7 @@ int state_writer_begin(struct state_writer *w, int64_t checkpoint_id, const char
 	w->status = 0;
 	w->current = 0;
 	w->file_bytes = 0;
+	w->is_second_try = false;
 	for (uint32_t i = 0; i < w->config.state_count; i++) {
 		const struct declared_state *s = &w->config.states[i];
 		struct part *p = &w->parts[i];
@@ -266,10 +269,25 @@ static bool submit(struct state_writer *w, struct store_request *r, uint32_t par
 /* One request about the file as a whole; `next` is the phase while it is under way. */
 static void ask(struct state_writer *w, enum store_op op, enum file_phase next)
 {
-	struct store_request r = {.op = op, .flags = STORE_CREATE | STORE_DIRECT};
+	struct store_request r = {
+		.op = op,
+		.flags = STORE_DIRECT | (w->is_reusing ? STORE_OVERWRITE : STORE_CREATE),
+	};
 
 	if (submit(w, &r, 0))
 		w->file_phase = next;
+}
+
+/* The directory of a checkpoint may hold the file of one that is no more (SL-2), whose room on the
+ * disk is ours: we try first what was right the last time. */
+static bool must_open_otherwise(struct state_writer *w, int64_t result)
+{
+	if (w->is_second_try || w->phase != PHASE_WRITING ||
+			result != (w->is_reusing ? -ENOENT : -EEXIST))
+		return false;
+	w->is_reusing = !w->is_reusing;
+	w->is_second_try = true;
+	return true;
 }
 
 static void finish_file(struct state_writer *w, enum store_op op, int64_t result)
@@ -278,6 +296,8 @@ static void finish_file(struct state_writer *w, enum store_op op, int64_t result
 	case STORE_OPEN:
 		w->file = result < 0 ? -1 : (int32_t)result;
 		w->file_phase = result < 0 ? FILE_NONE : FILE_OPEN;
+		if (must_open_otherwise(w, result))
+			return;
 		break;
 	case STORE_SYNC:
 		w->file_phase = FILE_SYNCED;

@@ -15,7 +15,8 @@
  *
  * States of at most `inline_bytes_max` bytes stay in the description (SL-5); all others go into
  * ONE file <directory>/<vertex uid>-<subtask>-<first 8 hex digits of the attempt>, each at a
- * multiple of STORE_ALIGN_BYTES.
+ * multiple of STORE_ALIGN_BYTES.  A file of that name that is there is written over, and may stay
+ * longer than what was written: nobody reads what no handle names.
  */
 
 #include "dataplane/base/ids.h"

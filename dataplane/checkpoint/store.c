@@ -29,7 +29,10 @@ int store_open_flags(uint32_t flags)
 {
 	int how = O_CLOEXEC;
 
-	how |= flags & STORE_CREATE ? O_WRONLY | O_CREAT | O_EXCL : O_RDONLY;
+	if (flags & STORE_CREATE)
+		how |= O_WRONLY | O_CREAT | O_EXCL;
+	else
+		how |= flags & STORE_OVERWRITE ? O_WRONLY | O_NOFOLLOW : O_RDONLY;
 	if (flags & STORE_DIRECT)
 		how |= O_DIRECT;
 	return how;

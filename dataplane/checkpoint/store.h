@@ -45,6 +45,8 @@ enum {
 	 * and offset of every request on the file are multiples of STORE_ALIGN_BYTES, and its
 	 * writes carry this flag too. */
 	STORE_DIRECT = 2,
+	/* Open: a file that is there, to write over what it holds; -ENOENT. */
+	STORE_OVERWRITE = 4,
 };
 
 struct store_request {

@@ -51,7 +51,7 @@ static int64_t open_file(struct mem_store *m, const struct store_request *r)
 {
 	int32_t file = find(m, r->path);
 
-	if ((r->flags & STORE_CREATE) == 0) {
+	if ((r->flags & STORE_CREATE) == 0) { /* to read or to write over it */
 		if (file >= 0)
 			m->files[file].is_open = true;
 		return file;

@@ -7,7 +7,11 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char directory[64];
 
@@ -211,15 +215,119 @@ Test(state_writer, with_small_states_only_touches_no_file)
 	writer_bench_free(&bench);
 }
 
+/* ---- a file of an earlier checkpoint in its place ---- */
+
+static const char *path_of_file(void)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/count-0-00c0ffee", directory);
+	return path;
+}
+
+/* Longer than what will be written, and full of something else. */
+static void leave_a_file(void)
+{
+	static uint8_t bytes[8 << 20];
+	FILE *file = fopen(path_of_file(), "w");
+
+	cr_assert_not_null(file);
+	memset(bytes, 0xa5, sizeof(bytes));
+	cr_assert_eq(fwrite(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+	cr_assert_eq(fclose(file), 0);
+}
+
+static ino_t inode_of_file(void)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(path_of_file(), &st), 0);
+	return st.st_ino;
+}
+
+static void write_over_a_file(enum store_kind kind)
+{
+	const char *text;
+
+	writer_bench_init(&bench, kind);
+	for (int64_t id = 1; id < 4; id++) {
+		leave_a_file();
+		ino_t before = inode_of_file();
+		cr_assert_eq(state_writer_begin(bench.writer, id, directory), 0);
+		cr_assert_eq(writer_run(bench.writer, &text), 0, "%s", text);
+		cr_assert_eq(inode_of_file(), before, "its room is used again");
+		check_restored(state_writer_result(bench.writer), &bench.world);
+		state_writer_end(bench.writer);
+		/* And one without. */
+		cr_assert_eq(unlink(path_of_file()), 0);
+		cr_assert_eq(state_writer_begin(bench.writer, 10 + id, directory), 0);
+		cr_assert_eq(writer_run(bench.writer, &text), 0, "%s", text);
+		check_restored(state_writer_result(bench.writer), &bench.world);
+		state_writer_end(bench.writer);
+	}
+	writer_bench_free(&bench);
+}
+
+Test(state_writer, writes_over_the_file_of_a_checkpoint_that_is_no_more)
+{
+	write_over_a_file(STORE_AUTO);
+	end();
+	begin();
+	write_over_a_file(STORE_THREADS);
+}
+
+/* Bytes of the old life that the new one lacks have the wrong sum. */
+Test(state_writer, never_passes_old_bytes_for_new_ones)
+{
+	char text[RESTORE_TEXT_BYTES] = "";
+	const char *why;
+	static struct world fresh;
+	int fd;
+
+	writer_bench_init(&bench, STORE_AUTO);
+	leave_a_file();
+	cr_assert_eq(state_writer_begin(bench.writer, 1, directory), 0);
+	cr_assert_eq(writer_run(bench.writer, &why), 0, "%s", why);
+	fd = open(path_of_file(), O_WRONLY);
+	cr_assert_eq(pwrite(fd, "\xa5", 1, 40000), 1);
+	close(fd);
+	world_init(&fresh);
+	cr_assert_eq(restore_states(directory, state_writer_result(bench.writer), fresh.states,
+				     STATES, false, text), -EBADMSG);
+	cr_assert_not_null(strstr(text, "checksum"), "%s", text);
+	world_free(&fresh);
+	state_writer_end(bench.writer);
+	writer_bench_free(&bench);
+}
+
+Test(state_writer, writes_through_no_link_that_stands_in_its_place)
+{
+	const char *text;
+	char other[128];
+
+	snprintf(other, sizeof(other), "%s/other", directory);
+	writer_bench_init(&bench, STORE_AUTO);
+	cr_assert_eq(symlink(other, path_of_file()), 0);
+	cr_assert_eq(state_writer_begin(bench.writer, 1, directory), 0);
+	cr_assert_eq(writer_run(bench.writer, &text), -ELOOP);
+	state_writer_end(bench.writer);
+	writer_settle(bench.writer);
+	cr_assert_neq(access(other, F_OK), 0);
+	writer_bench_free(&bench);
+}
+
 /* ---- the disk fails ---- */
 
-static void fail_each_request_once(enum store_kind kind, int status, uint32_t torn_bytes)
+static void fail_each_request_once(
+		enum store_kind kind, int status, uint32_t torn_bytes, bool has_file)
 {
 	const char *text = "";
 	bool failed = true;
 
 	writer_bench_init(&bench, kind);
 	for (uint32_t nth = 1; failed; nth++) {
+		if (has_file)
+			leave_a_file();
 		bench.disk.fail_nth = nth;
 		bench.disk.op_count = 0;
 		bench.disk.fail_status = status;
@@ -231,7 +339,10 @@ static void fail_each_request_once(enum store_kind kind, int status, uint32_t to
 			cr_assert_not_null(strstr(text, directory), "%s", text);
 			state_writer_end(bench.writer);
 			writer_settle(bench.writer);
-			cr_assert_eq(count_files(directory), 0, "after request %u", nth);
+			/* One that could not be opened is the coordinator's to remove. */
+			bool is_left = has_file && strncmp(text, "open", 4) == 0;
+			cr_assert_eq(count_files(directory), is_left, "after request %u", nth);
+			unlink(path_of_file());
 		}
 		cr_assert_lt(nth, 100);
 	}
@@ -243,13 +354,21 @@ static void fail_each_request_once(enum store_kind kind, int status, uint32_t to
 
 Test(state_writer, reports_every_failing_request_and_the_next_snapshot_is_whole)
 {
-	fail_each_request_once(STORE_THREADS, -ENOSPC, 0);
+	fail_each_request_once(STORE_THREADS, -ENOSPC, 0, false);
 	end();
 	begin();
-	fail_each_request_once(STORE_THREADS, -EIO, 4096);
+	fail_each_request_once(STORE_THREADS, -EIO, 4096, false);
 	end();
 	begin();
-	fail_each_request_once(STORE_AUTO, -EIO, 0);
+	fail_each_request_once(STORE_AUTO, -EIO, 0, false);
+}
+
+Test(state_writer, reports_every_failing_request_when_it_writes_over_a_file)
+{
+	fail_each_request_once(STORE_THREADS, -EIO, 4096, true);
+	end();
+	begin();
+	fail_each_request_once(STORE_AUTO, -ENOSPC, 0, true);
 }
 
 Test(state_writer, says_which_phase_failed)
