@@ -5,6 +5,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
+#include "dataplane/checkpoint/task_state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -102,8 +103,32 @@ static void remove_file(int directory, const char *name, int *status)
 		note(status, unlinkat(directory, name, 0));
 }
 
-/* All files of a directory, `_metadata` first. */
-static void empty_location(const char *location, int *status)
+/* Which files of a directory stay; all zeros: none. */
+struct keeping {
+	bool is_on;
+	int newest; /* the directory that has to have them too */
+	uint64_t bytes_left;
+};
+
+/* A file that has another name is somebody's copy: his bytes must not change. */
+static bool is_kept(int directory, const char *name, struct keeping *k)
+{
+	struct stat old, newest;
+
+	if (!k->is_on || !is_plain(name) || strncmp(name, CHANNEL_STATE_PREFIX,
+				sizeof(CHANNEL_STATE_PREFIX) - 1) == 0)
+		return false;
+	if (fstatat(directory, name, &old, AT_SYMLINK_NOFOLLOW) != 0 ||
+			!S_ISREG(old.st_mode) || old.st_nlink != 1 ||
+			(uint64_t)old.st_size > k->bytes_left ||
+			fstatat(k->newest, name, &newest, AT_SYMLINK_NOFOLLOW) != 0)
+		return false;
+	k->bytes_left -= (uint64_t)old.st_size;
+	return true;
+}
+
+/* All files of a directory, `_metadata` first, but those that are kept. */
+static void empty_location(const char *location, struct keeping *k, int *status)
 {
 	DIR *dir = opendir(location);
 
@@ -113,14 +138,17 @@ static void empty_location(const char *location, int *status)
 	remove_file(dirfd(dir), METADATA_FILE, status);
 	crash_point("during-delete");
 	for (struct dirent *e; (e = readdir(dir)) != NULL;)
-		remove_file(dirfd(dir), e->d_name, status);
+		if (!is_kept(dirfd(dir), e->d_name, k))
+			remove_file(dirfd(dir), e->d_name, status);
 	closedir(dir);
 }
 
 /* Its files, then the directory. */
 static void remove_location(const char *location, int *status)
 {
-	empty_location(location, status);
+	struct keeping nothing = {0};
+
+	empty_location(location, &nothing, status);
 	note(status, rmdir(location));
 }
 
@@ -155,9 +183,23 @@ int checkpoint_storage_delete(const struct deletion *d)
 	return status;
 }
 
+static void empty_but_reusable(const char *location, const char *job_path,
+		const struct storage_successor *s, int *status)
+{
+	char newest[STORAGE_PATH_BYTES];
+	struct keeping k = {.bytes_left = s->kept_bytes_max};
+
+	checkpoint_storage_location(job_path, s->newest_id, newest);
+	k.newest = open(newest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	k.is_on = k.newest >= 0;
+	empty_location(location, &k, status);
+	if (k.is_on)
+		close(k.newest);
+}
+
 /* A file system notes one new name sooner than a directory that goes and one that comes. */
-int checkpoint_storage_replace(
-		const struct deletion *d, const char *job_path, int64_t id, bool *is_prepared)
+int checkpoint_storage_replace(const struct deletion *d, const char *job_path,
+		const struct storage_successor *successor, bool *is_prepared)
 {
 	char from[STORAGE_PATH_BYTES], to[STORAGE_PATH_BYTES];
 	int status = 0;
@@ -165,13 +207,38 @@ int checkpoint_storage_replace(
 	CHECK(d->kind == DELETION_STORED && d->location != NULL);
 	*is_prepared = false;
 	checkpoint_storage_location(job_path, d->checkpoint_id, from);
-	checkpoint_storage_location(job_path, id, to);
+	checkpoint_storage_location(job_path, successor->id, to);
 	if (strcmp(from, d->location) != 0) /* it stands elsewhere, or has another name */
 		return checkpoint_storage_delete(d);
-	empty_location(from, &status);
+	empty_but_reusable(from, job_path, successor, &status);
 	*is_prepared = rename(from, to) == 0;
 	if (!*is_prepared)
-		note(&status, rmdir(from));
+		remove_location(from, &status);
+	return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int checkpoint_storage_tidy(const char *location, const char **names, uint32_t count)
+{
+	DIR *dir = opendir(location);
+	int status = 0;
+
+	if (dir == NULL)
+		return -errno;
+	if (count > 0)
+		qsort(names, count, sizeof(*names), by_name);
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		const char *name = e->d_name;
+
+		if (strcmp(name, METADATA_FILE) != 0 && (count == 0 || bsearch(&name, names,
+				count, sizeof(*names), by_name) == NULL))
+			remove_file(dirfd(dir), name, &status);
+	}
+	closedir(dir);
 	return status;
 }
 

@@ -36,10 +36,24 @@ int checkpoint_storage_prepare_savepoint(const char *directory, struct job_id jo
 
 /* SL-9: tries everything, tells the first error. */
 int checkpoint_storage_delete(const struct deletion *d);
-/* That of a completed checkpoint, and SL-2 for the checkpoint `id`: its directory is the emptied
- * one under a new name.  Not `*is_prepared`: that could not be, and there is none. */
-int checkpoint_storage_replace(
-		const struct deletion *d, const char *job_path, int64_t id, bool *is_prepared);
+
+/* A checkpoint that takes the place of a completed one. */
+struct storage_successor {
+	int64_t id;
+	int64_t newest_id; /* the newest completed one */
+	/* Files of states that the newest has too, under the same name, stay to be written over:
+	 * their room on the disk need not be freed and found again.  So many bytes at most. */
+	uint64_t kept_bytes_max;
+};
+
+/* That of a completed checkpoint, and SL-2 for its successor, whose directory is that one under a
+ * new name.  Not `*is_prepared`: that could not be, and there is none. */
+int checkpoint_storage_replace(const struct deletion *d, const char *job_path,
+		const struct storage_successor *successor, bool *is_prepared);
+
+/* Removes what a successor's directory holds of the one before and nobody has written over: all
+ * files but `_metadata` and those named.  Sorts the names. */
+int checkpoint_storage_tidy(const char *location, const char **names, uint32_t count);
 
 struct storage_entry {
 	int64_t id;

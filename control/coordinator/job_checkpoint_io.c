@@ -33,8 +33,10 @@ struct work {
 	struct job_metadata *metadata;
 	uint64_t bytes;
 	const struct deletion *deletion; /* the rules', until the answer */
-	int64_t ahead_id; /* whose directory is made of what was deleted */
+	struct storage_successor ahead; /* its directory is made of what was deleted */
 	bool is_prepared; /* it is there */
+	const char **files; /* all that a checkpoint holds; the names are the pending one's */
+	uint32_t file_count;
 	Weir__CompletedRecord record;
 	int32_t recent_ms[JOB_RECENT_MAX];
 };
@@ -161,8 +163,8 @@ static void remove_ahead(void *context)
 	struct work *w = context;
 
 	checkpoint_storage_location(w->jm->job_path, w->id, w->location);
-	if (rmdir(w->location) != 0 && errno != ENOENT)
-		w->status = -errno;
+	w->status = checkpoint_storage_delete(&(struct deletion){
+			.kind = DELETION_LOCATION, .location = w->location});
 }
 
 static void on_ahead_removed(void *context)
@@ -235,6 +237,10 @@ static void write_metadata(void *context)
 	struct work *w = context;
 
 	crash_point("before-metadata");
+	if (w->files != NULL &&
+			checkpoint_storage_tidy(w->location, w->files, w->file_count) != 0)
+		log_warn("job_master", "%s: files of an earlier checkpoint cannot be removed",
+				w->location);
 	w->status = metadata_write(w->location, job_metadata_of(w->metadata), &w->bytes);
 	crash_point("metadata-written");
 }
@@ -247,6 +253,7 @@ static void on_metadata_written(void *context)
 	checkpoint_coordinator_on_metadata_written(
 			w->jm->checkpoints, w->token, w->status, job_now());
 	job_metadata_destroy(w->metadata);
+	free(w->files);
 	job_pump(w->jm);
 	free(w);
 }
@@ -257,6 +264,8 @@ void job_io_write_metadata(struct job_master *jm, const struct checkpoint_decisi
 
 	snprintf(w->location, sizeof(w->location), "%s", pending_checkpoint_location(d->pending));
 	w->metadata = job_metadata_create(jm, d->pending);
+	if (!checkpoint_properties_is_savepoint(pending_checkpoint_properties(d->pending)))
+		w->file_count = pending_checkpoint_files(d->pending, &w->files);
 	job_post(jm, write_metadata, on_metadata_written, w);
 }
 
@@ -392,7 +401,7 @@ static void delete_and_prepare(void *context)
 	crash_point("before-delete");
 	crash_point("before-location");
 	w->status = checkpoint_storage_replace(
-			w->deletion, w->jm->job_path, w->ahead_id, &w->is_prepared);
+			w->deletion, w->jm->job_path, &w->ahead, &w->is_prepared);
 	crash_point("after-location");
 	crash_point("after-delete");
 }
@@ -401,12 +410,25 @@ static void on_deleted_and_prepared(void *context)
 {
 	struct work *w = context;
 
-	if (w->jm->ahead_id == w->ahead_id) {
+	if (w->jm->ahead_id == w->ahead.id) {
 		w->jm->is_ahead = w->is_prepared;
 		if (!w->is_prepared)
 			w->jm->ahead_id = 0;
 	}
 	on_deleted(w);
+}
+
+/* Up to twice what the newest checkpoint takes: what its files do not need any more goes. */
+static void keep_for_reuse(const struct job_master *jm, struct storage_successor *s)
+{
+	const struct completed_checkpoint *c, *newest = NULL;
+
+	for (uint32_t i = 0; (c = checkpoint_coordinator_retained(jm->checkpoints, i)) != NULL; i++)
+		newest = c;
+	if (newest == NULL || newest->state_bytes <= 0)
+		return;
+	s->newest_id = newest->id;
+	s->kept_bytes_max = 2 * (uint64_t)newest->state_bytes;
 }
 
 void job_io_delete(struct job_master *jm, const struct checkpoint_decision *d)
@@ -420,7 +442,8 @@ void job_io_delete(struct job_master *jm, const struct checkpoint_decision *d)
 		job_post_quiet(jm, delete_files, on_deleted, w);
 		return;
 	}
-	jm->ahead_id = w->ahead_id = jm->next_id;
+	jm->ahead_id = w->ahead.id = jm->next_id;
 	jm->is_ahead = false;
+	keep_for_reuse(jm, &w->ahead);
 	job_post_quiet(jm, delete_and_prepare, on_deleted_and_prepared, w);
 }

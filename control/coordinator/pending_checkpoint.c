@@ -300,21 +300,40 @@ bool pending_checkpoint_is_finishable(
 	return true;
 }
 
-static void copy_files(struct file_list *to, const struct file_list *from)
+/* The private files of party `i`: subtasks, then operator coordinators, then hooks; NULL behind. */
+static const struct file_list *files_of(const struct pending_checkpoint *p, uint32_t i)
 {
-	for (uint32_t i = 0; i < from->count; i++)
-		file_list_add(to, from->names[i]);
+	if (i < p->plan->subtask_count)
+		return &p->subtasks[i].content.state.files;
+	i -= p->plan->subtask_count;
+	if (i < p->config.coordinator_count)
+		return &p->coordinators[i].state.files;
+	i -= p->config.coordinator_count;
+	return i < p->config.hook_count ? &p->hooks[i].state.files : NULL;
 }
 
-/* The private files of everybody. */
+uint32_t pending_checkpoint_files(const struct pending_checkpoint *p, const char ***names)
+{
+	const struct file_list *files;
+	uint32_t count = 0, at = 0;
+
+	for (uint32_t i = 0; (files = files_of(p, i)) != NULL; i++)
+		count += files->count;
+	*names = heap_zeroed(count, sizeof(**names));
+	for (uint32_t i = 0; (files = files_of(p, i)) != NULL; i++)
+		for (uint32_t k = 0; k < files->count; k++)
+			(*names)[at++] = files->names[k];
+	return count;
+}
+
 static void collect_files(const struct pending_checkpoint *p, struct file_list *files)
 {
-	for (uint32_t i = 0; i < p->plan->subtask_count; i++)
-		copy_files(files, &p->subtasks[i].content.state.files);
-	for (uint32_t i = 0; i < p->config.coordinator_count; i++)
-		copy_files(files, &p->coordinators[i].state.files);
-	for (uint32_t i = 0; i < p->config.hook_count; i++)
-		copy_files(files, &p->hooks[i].state.files);
+	const char **names;
+	uint32_t count = pending_checkpoint_files(p, &names);
+
+	for (uint32_t i = 0; i < count; i++)
+		file_list_add(files, names[i]);
+	free(names);
 }
 
 void pending_checkpoint_finalise(struct pending_checkpoint *p, int64_t wall_ms,

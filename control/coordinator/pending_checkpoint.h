@@ -67,6 +67,10 @@ const struct snapshot_state *pending_checkpoint_coordinator(
 const struct snapshot_state *pending_checkpoint_hook(
 		const struct pending_checkpoint *p, uint32_t index);
 
+/* The names of the private files of everybody: how many.  The array is to be freed, the names are
+ * borrowed. */
+uint32_t pending_checkpoint_files(const struct pending_checkpoint *p, const char ***names);
+
 /* ---- collecting ---- */
 
 enum acknowledge_result { ACK_SUCCESS, ACK_DUPLICATE, ACK_UNKNOWN, ACK_DISCARDED };

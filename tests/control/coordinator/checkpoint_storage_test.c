@@ -199,11 +199,113 @@ Test(checkpoint_storage, makes_the_directory_of_the_next_one_of_one_that_goes)
 	touch(old, "state");
 	touch(old, "not-named-anywhere");
 	struct deletion d = deletion_of(old, 4);
-	cr_assert_eq(checkpoint_storage_replace(&d, job, 8, &is_prepared), 0);
+	cr_assert_eq(checkpoint_storage_replace(&d, job, &(struct storage_successor){.id = 8},
+				     &is_prepared), 0);
 	cr_assert(is_prepared);
 	cr_assert_not(is_there(job, "chk-4"));
 	checkpoint_storage_location(job, 8, next);
 	cr_assert_eq(rmdir(next), 0, "it is there, and empty");
+}
+
+static void fill(const char *location, const char *name, size_t size)
+{
+	char path[STORAGE_PATH_BYTES + 64];
+
+	touch(location, name);
+	snprintf(path, sizeof(path), "%s/%s", location, name);
+	cr_assert_eq(truncate(path, (off_t)size), 0);
+}
+
+/* Checkpoints 4 and 7, and what the directory of 4 becomes when it makes room for 8. */
+static void succeed(uint64_t kept_bytes_max, char next[STORAGE_PATH_BYTES])
+{
+	struct storage_successor s = {.id = 8, .newest_id = 7, .kept_bytes_max = kept_bytes_max};
+	char old[STORAGE_PATH_BYTES];
+	bool is_prepared = false;
+
+	checkpoint_storage_location(job, 4, old);
+	struct deletion d = deletion_of(old, 4);
+	cr_assert_eq(checkpoint_storage_replace(&d, job, &s, &is_prepared), 0);
+	cr_assert(is_prepared);
+	cr_assert_not(is_there(job, "chk-4"));
+	checkpoint_storage_location(job, 8, next);
+}
+
+Test(checkpoint_storage, keeps_files_to_be_written_over_that_the_newest_one_has_too)
+{
+	char old[STORAGE_PATH_BYTES], newest[STORAGE_PATH_BYTES], next[STORAGE_PATH_BYTES];
+
+	prepare(4, true, old);
+	prepare(7, true, newest);
+	fill(old, "count-0-aa", 1000);
+	fill(old, "count-1-old-attempt", 1000);
+	fill(old, "channels-count-0-aa", 1000);
+	fill(newest, "count-0-aa", 900);
+	fill(newest, "channels-count-0-aa", 900);
+	succeed(2000, next);
+	cr_expect(is_there(next, "count-0-aa"));
+	cr_expect_not(is_there(next, "_metadata"));
+	cr_expect_not(is_there(next, "count-1-old-attempt"), "nobody will write that name");
+	cr_expect_not(is_there(next, "channels-count-0-aa"), "it is made anew");
+	cr_expect(is_there(newest, "_metadata"));
+	cr_expect(is_there(newest, "count-0-aa"));
+}
+
+Test(checkpoint_storage, keeps_no_more_bytes_than_it_is_told)
+{
+	char old[STORAGE_PATH_BYTES], newest[STORAGE_PATH_BYTES], next[STORAGE_PATH_BYTES];
+
+	prepare(4, true, old);
+	prepare(7, true, newest);
+	fill(old, "a", 1000);
+	fill(old, "b", 1000);
+	touch(newest, "a");
+	touch(newest, "b");
+	succeed(1999, next);
+	cr_expect_neq(is_there(next, "a"), is_there(next, "b"));
+}
+
+/* A backup by hard links shares the bytes. */
+Test(checkpoint_storage, keeps_no_file_that_has_another_name_or_is_none)
+{
+	char old[STORAGE_PATH_BYTES], newest[STORAGE_PATH_BYTES], next[STORAGE_PATH_BYTES],
+			from[STORAGE_PATH_BYTES + 64], to[STORAGE_PATH_BYTES + 64];
+
+	prepare(4, true, old);
+	prepare(7, true, newest);
+	touch(old, "linked");
+	touch(newest, "linked");
+	snprintf(from, sizeof(from), "%s/linked", old);
+	snprintf(to, sizeof(to), "%s/backup", directory);
+	cr_assert_eq(link(from, to), 0);
+	touch(newest, "symbolic");
+	snprintf(from, sizeof(from), "%s/symbolic", old);
+	cr_assert_eq(symlink(to, from), 0);
+	succeed(1000, next);
+	cr_expect_not(is_there(next, "linked"));
+	cr_expect_not(is_there(next, "symbolic"));
+	cr_expect(is_there(directory, "backup"));
+}
+
+Test(checkpoint_storage, removes_what_was_kept_and_not_written_over)
+{
+	const char *names[] = {"b", "a"};
+	char location[STORAGE_PATH_BYTES];
+
+	prepare(8, true, location);
+	touch(location, "a");
+	touch(location, "b");
+	touch(location, "c");
+	touch(location, "_metadata.0");
+	cr_assert_eq(checkpoint_storage_tidy(location, names, 2), 0);
+	cr_expect(is_there(location, "a"));
+	cr_expect(is_there(location, "b"));
+	cr_expect(is_there(location, "_metadata"), "that is for its writer to refuse");
+	cr_expect_not(is_there(location, "c"));
+	cr_expect_not(is_there(location, "_metadata.0"));
+	cr_assert_eq(checkpoint_storage_tidy(location, names, 0), 0);
+	cr_expect_not(is_there(location, "a"));
+	cr_assert_eq(checkpoint_storage_tidy("/tmp/weir-test-nowhere", names, 0), -ENOENT);
 }
 
 Test(checkpoint_storage, only_deletes_one_that_stands_elsewhere)
@@ -213,7 +315,8 @@ Test(checkpoint_storage, only_deletes_one_that_stands_elsewhere)
 
 	prepare(4, true, old);
 	struct deletion d = deletion_of(old, 5);
-	cr_assert_eq(checkpoint_storage_replace(&d, job, 8, &is_prepared), 0);
+	cr_assert_eq(checkpoint_storage_replace(&d, job, &(struct storage_successor){.id = 8},
+				     &is_prepared), 0);
 	cr_assert_not(is_prepared);
 	cr_assert_not(is_there(job, "chk-4"));
 	cr_assert_not(is_there(job, "chk-8"));
@@ -228,7 +331,8 @@ Test(checkpoint_storage, leaves_nothing_where_the_next_one_cannot_be_made)
 	prepare(8, false, next);
 	touch(next, "state");
 	struct deletion d = deletion_of(old, 4);
-	cr_assert_eq(checkpoint_storage_replace(&d, job, 8, &is_prepared), 0);
+	cr_assert_eq(checkpoint_storage_replace(&d, job, &(struct storage_successor){.id = 8},
+				     &is_prepared), 0);
 	cr_assert_not(is_prepared);
 	cr_assert_not(is_there(job, "chk-4"));
 	cr_assert(is_there(next, "state"));
