@@ -22,7 +22,7 @@ COMPARISONS = {"<": ["<=", ">="], "<=": ["<"], ">": [">=", "<="], ">=": [">"], "
                "+=": ["-="], "-=": ["+="]}
 WORDS = {"true": "false", "false": "true"}
 # Nothing is wrong without these; but a mistake of our own would go unnoticed.
-SILENT = re.compile(r"CHECK|check_fact|static_assert|log_\w+|scenario_trace|sizeof")
+SILENT = re.compile(r"D?CHECK|check_fact|static_assert|log_\w+|scenario_trace|sizeof")
 # Only memory is lost without them; the sanitizers look after that.
 UNMAKING = re.compile(r".*_(destroy|free)|destroy")
 FREEING = re.compile(r"free")

@@ -32,7 +32,7 @@ static uint32_t reserved(enum event_kind kind)
 	case EVENT_END_OF_PARTITION:
 		return 0;
 	}
-	CHECK(!"an event kind");
+	CHECK(false); /* there is no other kind */
 	return 0;
 }
 

@@ -233,7 +233,9 @@ Test(output_gate, events_that_nobody_takes_are_turned_away_in_time_and_the_end_s
 	}
 	cr_assert_eq(output_gate_broadcast(e.out[0], &barrier), -EAGAIN);
 	cr_assert_eq(output_gate_broadcast(e.out[0], &cancel), 0);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &cancel), -EAGAIN);
 	cr_assert_eq(output_gate_broadcast(e.out[0], &data_end), 0);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &data_end), -EAGAIN);
 	cr_assert_eq(output_gate_broadcast(e.out[0], &end), 0);
 	taken += 3;
 	while (input_gate_open_count(e.in[0]) > 0) {

@@ -11,22 +11,24 @@
 enum { WIDE = 70, RECORD = 16 };
 
 struct wide {
+	uint32_t count;
 	struct buf_pool *pool;
 	struct ring_channel *channels[WIDE];
 	struct output_gate *gate;
 };
 
-static void wide_open(struct wide *w)
+static void wide_open(struct wide *w, uint32_t count)
 {
 	const struct channel_config channel = {.queue_count = 3, .credit_count = 2};
 
-	cr_assert_eq(buf_pool_from_heap(&w->pool, 64, WIDE * channel_buffers_max(&channel)), 0);
-	for (uint32_t c = 0; c < WIDE; c++)
+	w->count = count;
+	cr_assert_eq(buf_pool_from_heap(&w->pool, 64, count * channel_buffers_max(&channel)), 0);
+	for (uint32_t c = 0; c < count; c++)
 		cr_assert_eq(ring_channel_create(&w->channels[c], &channel), 0);
 	const struct output_gate_config config = {
 			.pool = w->pool,
 			.channels = w->channels,
-			.partitioner = {.kind = PARTITIONER_BROADCAST, .channel_count = WIDE},
+			.partitioner = {.kind = PARTITIONER_BROADCAST, .channel_count = count},
 			.record_bytes = RECORD,
 			.flush_ns = OUTPUT_GATE_FLUSH_NEVER,
 	};
@@ -36,7 +38,7 @@ static void wide_open(struct wide *w)
 static void wide_close(struct wide *w)
 {
 	output_gate_destroy(w->gate);
-	for (uint32_t c = 0; c < WIDE; c++)
+	for (uint32_t c = 0; c < w->count; c++)
 		ring_channel_destroy(w->channels[c]);
 	cr_assert_eq(buf_pool_used_count(w->pool), 0);
 	buf_pool_destroy(w->pool);
@@ -62,7 +64,7 @@ Test(output_gate_wide, events_and_records_reach_every_one_of_many_channels)
 	struct event taken[2];
 	struct wide w;
 
-	wide_open(&w);
+	wide_open(&w, WIDE);
 	cr_assert_eq(output_gate_collect(w.gate, &batch), 1);
 	cr_assert_eq(output_gate_broadcast(w.gate, &barrier), 0);
 	cr_assert_eq(output_gate_counters(w.gate)->events, 1);
@@ -82,7 +84,7 @@ Test(output_gate_wide, a_single_recovered_buffer_leaves_for_its_own_channel)
 	struct wide w;
 	struct buf *b;
 
-	wide_open(&w);
+	wide_open(&w, WIDE);
 	b = buf_alloc(w.pool);
 	memcpy(b->data, record, sizeof(record));
 	b->size_bytes = sizeof(record);
@@ -91,6 +93,52 @@ Test(output_gate_wide, a_single_recovered_buffer_leaves_for_its_own_channel)
 	cr_assert_eq(output_gate_restore(w.gate, 69, NULL, 0), 0);
 	cr_assert_eq(output_gate_poll(w.gate, 0), 1);
 	cr_assert_eq(take_value(&w, 68), 7);
+	wide_close(&w);
+}
+
+Test(output_gate_wide, records_alone_reach_every_one_of_many_channels)
+{
+	const uint64_t record[2] = {0, 5};
+	const struct weir_batch batch = {(const uint8_t *)record, 1, RECORD, RECORD};
+	struct wide w;
+
+	wide_open(&w, WIDE);
+	cr_assert_eq(output_gate_collect(w.gate, &batch), 1);
+	output_gate_flush(w.gate);
+	cr_assert(output_gate_has_queued(w.gate));
+	cr_assert_eq(output_gate_poll(w.gate, 0), WIDE);
+	for (uint32_t c = 0; c < WIDE; c++)
+		cr_assert_eq(take_value(&w, c), 5);
+	cr_assert_not(output_gate_has_queued(w.gate));
+	wide_close(&w);
+}
+
+Test(output_gate_wide, events_alone_reach_every_one_of_many_channels)
+{
+	struct event barrier = edge_barrier(3), event;
+	struct wide w;
+
+	wide_open(&w, WIDE);
+	cr_assert_eq(output_gate_broadcast(w.gate, &barrier), 0);
+	cr_assert_eq(output_gate_poll(w.gate, 0), WIDE);
+	for (uint32_t c = 0; c < WIDE; c++)
+		cr_assert_eq(ring_channel_take_events(w.channels[c], &event, 1), 1, "%u", c);
+	wide_close(&w);
+}
+
+/* The only one that the last word of a gate stands for. */
+Test(output_gate_wide, what_waits_on_the_last_channel_alone_waits)
+{
+	struct wide w;
+
+	wide_open(&w, 65);
+	struct buf *b = buf_alloc(w.pool);
+	b->size_bytes = RECORD;
+	b->first_record = 0;
+	cr_assert_eq(output_gate_restore(w.gate, 64, &b, 1), 0);
+	cr_assert(output_gate_has_queued(w.gate));
+	cr_assert_eq(output_gate_poll(w.gate, 0), 1);
+	cr_assert_not(output_gate_has_queued(w.gate));
 	wide_close(&w);
 }
 
