@@ -24,6 +24,7 @@ struct job_metadata {
 	struct metadata_named *coordinators;
 	struct metadata_vertex *vertices;
 	struct metadata_subtask *subtasks;
+	struct metadata_edge *edges;
 	struct metadata_override *overrides;
 	char **override_texts;
 	struct metadata_plugin *plugins;
@@ -45,6 +46,7 @@ void job_metadata_destroy(struct job_metadata *m)
 	free(m->coordinators);
 	free(m->vertices);
 	free(m->subtasks);
+	free(m->edges);
 	free(m->overrides);
 	free(m->plugins);
 	free(m->sink_directories);
@@ -141,6 +143,19 @@ static void fill_overrides(struct job_metadata *m, const struct job_master *jm)
 	m->metadata.overrides = m->overrides;
 }
 
+static void fill_edges(struct job_metadata *m, const struct job_master *jm)
+{
+	const struct job_spec *spec = jm->spec;
+
+	m->edges = allocate(spec->edge_count, sizeof(*m->edges));
+	for (uint32_t i = 0; i < spec->edge_count; i++)
+		m->edges[i] = (struct metadata_edge){spec->vertices[spec->edges[i].from].uid,
+				spec->vertices[spec->edges[i].to].uid,
+				job_partition_name(spec->edges[i].partition)};
+	m->metadata.edge_count = spec->edge_count;
+	m->metadata.edges = m->edges;
+}
+
 static void fill_plugins(struct job_metadata *m, const struct job_master *jm)
 {
 	const Weir__JobHookState *h = jm->hook_job;
@@ -202,6 +217,7 @@ struct job_metadata *job_metadata_create(
 	m->coordinators = allocate(jm->files_count, sizeof(*m->coordinators));
 	fill_vertices(m, jm, pending);
 	fill_coordinators(m, jm, pending);
+	fill_edges(m, jm);
 	fill_overrides(m, jm);
 	fill_plugins(m, jm);
 	fill_sinks(m, jm);

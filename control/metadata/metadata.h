@@ -51,6 +51,12 @@ struct metadata_vertex {
 	const struct metadata_subtask *subtasks;
 };
 
+/* In the order of the job file, by which data in flight finds its channel; of a checkpoint that
+ * knows none nothing can be said. */
+struct metadata_edge {
+	const char *from, *to, *partition;
+};
+
 /* `--set UID.PARAM=VALUE` or `-D key=value`, as given. */
 struct metadata_override {
 	const char *key, *value;
@@ -76,9 +82,10 @@ struct metadata {
 	const char *weir_version;
 	const char *job_text;    /* the job file, as it was read */
 	uint32_t master_count, coordinator_count, vertex_count;
-	uint32_t override_count, plugin_count, sink_directory_count;
+	uint32_t override_count, plugin_count, sink_directory_count, edge_count;
 	const struct metadata_named *masters, *coordinators;
 	const struct metadata_vertex *vertices;
+	const struct metadata_edge *edges;
 	const struct metadata_override *overrides;
 	const struct metadata_plugin *plugins;
 	const char *const *sink_directories; /* where committed output is */

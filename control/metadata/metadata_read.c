@@ -23,6 +23,7 @@ struct decoded {
 	struct metadata_named *masters, *coordinators;
 	struct metadata_vertex *vertices;
 	struct metadata_subtask *subtasks; /* of all vertices */
+	struct metadata_edge *edges;
 	struct metadata_override *overrides;
 	struct metadata_plugin *plugins;
 };
@@ -75,6 +76,9 @@ static void take_settings(struct decoded *d)
 {
 	const Weir__Metadata *m = d->message;
 
+	for (size_t i = 0; i < m->n_edges; i++)
+		d->edges[i] = (struct metadata_edge){
+				m->edges[i]->from, m->edges[i]->to, m->edges[i]->partition};
 	for (size_t i = 0; i < m->n_overrides; i++)
 		d->overrides[i] = (struct metadata_override){
 				m->overrides[i]->key, m->overrides[i]->value};
@@ -94,10 +98,12 @@ static bool take_rows(struct decoded *d)
 	d->coordinators = take_named(m->coordinators, m->n_coordinators);
 	d->vertices = calloc(m->n_vertices + 1, sizeof(*d->vertices));
 	d->subtasks = calloc(subtask_count + 1, sizeof(*d->subtasks));
+	d->edges = calloc(m->n_edges + 1, sizeof(*d->edges));
 	d->overrides = calloc(m->n_overrides + 1, sizeof(*d->overrides));
 	d->plugins = calloc(m->n_plugins + 1, sizeof(*d->plugins));
 	if (d->masters == NULL || d->coordinators == NULL || d->vertices == NULL ||
-			d->subtasks == NULL || d->overrides == NULL || d->plugins == NULL)
+			d->subtasks == NULL || d->edges == NULL || d->overrides == NULL ||
+			d->plugins == NULL)
 		return false;
 	take_vertices(d);
 	take_settings(d);
@@ -121,12 +127,14 @@ static void take_fields(struct decoded *d)
 		.master_count = (uint32_t)m->n_masters,
 		.coordinator_count = (uint32_t)m->n_coordinators,
 		.vertex_count = (uint32_t)m->n_vertices,
+		.edge_count = (uint32_t)m->n_edges,
 		.override_count = (uint32_t)m->n_overrides,
 		.plugin_count = (uint32_t)m->n_plugins,
 		.sink_directory_count = (uint32_t)m->n_sink_directories,
 		.masters = d->masters,
 		.coordinators = d->coordinators,
 		.vertices = d->vertices,
+		.edges = d->edges,
 		.overrides = d->overrides,
 		.plugins = d->plugins,
 		.sink_directories = (const char *const *)m->sink_directories,
@@ -170,6 +178,8 @@ static int check(const Weir__Metadata *m, const char *name, char *text)
 		return refuse(text, -EBADMSG, "%s: %u key groups", name, m->key_group_count);
 	if (m->n_vertices > VERTICES_COUNT_MAX)
 		return refuse(text, -EBADMSG, "%s: %zu vertices", name, m->n_vertices);
+	if (m->n_edges > EDGES_COUNT_MAX)
+		return refuse(text, -EBADMSG, "%s: %zu edges", name, m->n_edges);
 	for (size_t i = 0; i < m->n_vertices; i++) {
 		int rc = check_vertex(m->vertices[i], name, text);
 
@@ -245,6 +255,7 @@ void metadata_free(struct metadata *m)
 	free(d->coordinators);
 	free(d->vertices);
 	free(d->subtasks);
+	free(d->edges);
 	free(d->overrides);
 	free(d->plugins);
 	free(d);

@@ -32,6 +32,7 @@ struct builder {
 	Weir__MetadataVertex **vertex_list;
 	Weir__MetadataSubtask *subtasks;
 	Weir__MetadataSubtask **subtask_list;
+	Weir__MetadataEdge *edges, **edge_list;
 	Weir__MetadataOverride *overrides;
 	Weir__MetadataOverride **override_list;
 	Weir__MetadataPlugin *plugins;
@@ -67,6 +68,8 @@ static void builder_free(struct builder *b)
 	free(b->vertex_list);
 	free(b->subtasks);
 	free(b->subtask_list);
+	free(b->edges);
+	free(b->edge_list);
 	free(b->overrides);
 	free(b->override_list);
 	free(b->plugins);
@@ -89,6 +92,7 @@ static bool builder_allocate(struct builder *b, const struct metadata *m)
 			ROWS(m->vertex_count, b->vertex_list) &&
 			ROWS(subtask_count, b->subtasks) &&
 			ROWS(subtask_count, b->subtask_list) &&
+			ROWS(m->edge_count, b->edges) && ROWS(m->edge_count, b->edge_list) &&
 			ROWS(m->override_count, b->overrides) &&
 			ROWS(m->override_count, b->override_list) &&
 			ROWS(m->plugin_count, b->plugins) &&
@@ -134,6 +138,17 @@ static void build_vertex(struct builder *b, uint32_t index, uint32_t *subtask_at
 	}
 }
 
+static void build_edges(struct builder *b, const struct metadata *m)
+{
+	for (uint32_t i = 0; i < m->edge_count; i++) {
+		weir__metadata_edge__init(&b->edges[i]);
+		b->edges[i].from = text_of(m->edges[i].from);
+		b->edges[i].to = text_of(m->edges[i].to);
+		b->edges[i].partition = text_of(m->edges[i].partition);
+		b->edge_list[i] = &b->edges[i];
+	}
+}
+
 static void build_rows(struct builder *b, const struct metadata *m)
 {
 	uint32_t subtask_at = 0;
@@ -142,6 +157,7 @@ static void build_rows(struct builder *b, const struct metadata *m)
 	build_named(b, m->master_count, m->coordinators, m->coordinator_count);
 	for (uint32_t i = 0; i < m->vertex_count; i++)
 		build_vertex(b, i, &subtask_at, &m->vertices[i]);
+	build_edges(b, m);
 	for (uint32_t i = 0; i < m->override_count; i++) {
 		weir__metadata_override__init(&b->overrides[i]);
 		b->overrides[i].key = text_of(m->overrides[i].key);
@@ -179,6 +195,8 @@ static void build(struct builder *b, const struct metadata *m)
 	b->m.coordinators = b->named_list + m->master_count;
 	b->m.n_vertices = m->vertex_count;
 	b->m.vertices = b->vertex_list;
+	b->m.n_edges = m->edge_count;
+	b->m.edges = b->edge_list;
 	b->m.n_overrides = m->override_count;
 	b->m.overrides = b->override_list;
 	b->m.n_plugins = m->plugin_count;

@@ -157,45 +157,70 @@ static const struct job_edge *find_edge(const struct job_spec *spec, const char 
 	return NULL;
 }
 
-/* A vertex that is no more: the edges of its neighbours have other places now. */
-static const char *find_gone(const struct job_spec *spec, const struct metadata *m)
+/* The nth edge of then at that end, or NULL. */
+static const struct metadata_edge *find_saved_edge(const struct metadata *m, const char *uid,
+		const struct channel_state_handle *h)
 {
-	for (uint32_t v = 0; v < m->vertex_count; v++)
-		if (find_vertex(spec, m->vertices[v].uid) == NULL)
-			return m->vertices[v].uid;
+	uint32_t nth = h->gate;
+
+	for (uint32_t i = 0; i < m->edge_count; i++) {
+		const struct metadata_edge *e = &m->edges[i];
+
+		if (strcmp(h->side == CHANNEL_STATE_OUTPUT ? e->from : e->to, uid) == 0 &&
+				nth-- == 0)
+			return e;
+	}
 	return NULL;
 }
 
-static int check_channels(const struct job_spec *spec, const struct metadata *m,
-		const struct task_state *t, char *text)
+static bool is_same_edge(const struct job_spec *spec, const struct job_edge *e,
+		const struct metadata_edge *then)
 {
-	const char *gone = find_gone(spec, m);
+	return strcmp(spec->vertices[e->from].uid, then->from) == 0 &&
+			strcmp(spec->vertices[e->to].uid, then->to) == 0 &&
+			strcmp(job_partition_name(e->partition), then->partition) == 0;
+}
 
-	if (gone != NULL && t->channel_count > 0)
+/* Data in flight goes to the edge of the same place, which has to be the same edge. */
+static int check_place(const struct job_spec *spec, const struct metadata *m, const char *uid,
+		const struct channel_state_handle *h, char *text)
+{
+	const struct job_edge *e = find_edge(spec, uid, h);
+	const struct metadata_edge *then = find_saved_edge(m, uid, h);
+
+	if (e != NULL && (m->edge_count == 0 || (then != NULL && is_same_edge(spec, e, then))))
+		return 0;
+	if (then == NULL)
 		return refuse(text, "vertex %s: checkpoint %" PRId64 " is unaligned and has data "
-				    "in flight there, but vertex %s of then is not in the job; "
-				    "restore from an aligned checkpoint or a savepoint",
-				t->vertex_uid, m->checkpoint_id, gone);
-	for (uint32_t i = 0; i < t->channel_count; i++) {
-		const struct job_edge *e = find_edge(spec, t->vertex_uid, &t->channels[i]);
+				    "in flight on an edge that the job does not have",
+				uid, m->checkpoint_id);
+	return refuse(text, "edge %s -> %s (%s): checkpoint %" PRId64 " is unaligned and has data "
+			    "in flight on it, but that is %s %u of vertex %s no more; keep the "
+			    "edges as they were, or restore from an aligned checkpoint or a "
+			    "savepoint",
+			then->from, then->to, then->partition, m->checkpoint_id,
+			h->side == CHANNEL_STATE_OUTPUT ? "output" : "input", h->gate, uid);
+}
 
-		if (e == NULL)
-			return refuse(text, "vertex %s: checkpoint %" PRId64 " is unaligned and "
-					    "has data in flight on an edge that the job does not "
-					    "have",
-					t->vertex_uid, m->checkpoint_id);
-		if (!is_rescaled(spec, m, e->from) && !is_rescaled(spec, m, e->to))
-			continue;
-		if (e->partition == JOB_HASH || e->partition == JOB_REBALANCE)
-			continue;
-		return refuse(text, "edge %s -> %s: checkpoint %" PRId64 " is unaligned and has "
-				    "data in flight on it, which has no way on a %s edge one "
-				    "of whose ends has another parallelism now; restore with "
-				    "the same, or from an aligned checkpoint or a savepoint",
-				spec->vertices[e->from].uid, spec->vertices[e->to].uid,
-				m->checkpoint_id, job_partition_name(e->partition));
-	}
-	return 0;
+static int check_channel(const struct job_spec *spec, const struct metadata *m, const char *uid,
+		const struct channel_state_handle *h, char *text)
+{
+	int rc = check_place(spec, m, uid, h, text);
+
+	if (rc != 0)
+		return rc;
+	const struct job_edge *e = find_edge(spec, uid, h);
+
+	if (!is_rescaled(spec, m, e->from) && !is_rescaled(spec, m, e->to))
+		return 0;
+	if (e->partition == JOB_HASH || e->partition == JOB_REBALANCE)
+		return 0;
+	return refuse(text, "edge %s -> %s: checkpoint %" PRId64 " is unaligned and has "
+			    "data in flight on it, which has no way on a %s edge one "
+			    "of whose ends has another parallelism now; restore with "
+			    "the same, or from an aligned checkpoint or a savepoint",
+			spec->vertices[e->from].uid, spec->vertices[e->to].uid,
+			m->checkpoint_id, job_partition_name(e->partition));
 }
 
 /* RE-24.  A state that cannot be read is told of elsewhere. */
@@ -203,18 +228,16 @@ static int check_in_flight(const struct job_spec *spec, const struct metadata *m
 		const struct metadata_vertex *from, char *text)
 {
 	char problem[TASK_STATE_TEXT_BYTES];
-	bool is_any = find_gone(spec, m) != NULL;
 	int rc = 0;
 
-	for (uint32_t v = 0; v < spec->vertex_count; v++)
-		is_any |= is_rescaled(spec, m, v);
-	for (uint32_t i = 0; rc == 0 && is_any && i < from->subtask_count; i++) {
+	for (uint32_t i = 0; rc == 0 && i < from->subtask_count; i++) {
 		const struct metadata_bytes *b = &from->subtasks[i].state;
 		struct task_state *t;
 
 		if (b->size == 0 || task_state_decode(&t, b->data, b->size, problem) != 0)
 			continue;
-		rc = check_channels(spec, m, t, text);
+		for (uint32_t c = 0; rc == 0 && c < t->channel_count; c++)
+			rc = check_channel(spec, m, from->uid, &t->channels[c], text);
 		task_state_free(t);
 	}
 	return rc;

@@ -52,6 +52,8 @@ static struct metadata_vertex vertices[3];
 static const struct metadata_named masters[1] = {{"job", 1, {(const uint8_t *)"abc", 3}}};
 static const struct metadata_named coordinators[2] = {{"source", 2, {(const uint8_t *)"left", 4}},
 	{"other", 0, {NULL, 0}}};
+static const struct metadata_edge edges[2] = {{"count", "done", "hash"},
+	{"count", "plain", "broadcast"}};
 static const struct metadata_override overrides[1] = {{"source.path", "a.pcap"}};
 static const struct metadata_plugin plugins[1] = {{"/usr/lib/libmine.so", 12345, 0xabcdef01}};
 static const char *const sinks[2] = {"/out/a", "/out/b"};
@@ -93,8 +95,9 @@ static struct metadata sample(void)
 		.triggered_ms = 1700000000000, .completed_ms = 1700000000042,
 		.key_group_count = 128, .weir_version = "0.1.0",
 		.job_text = "name: flow metering\nvertices: []\n",
-		.master_count = 1, .coordinator_count = 2, .vertex_count = 3, .override_count = 1,
-		.plugin_count = 1, .sink_directory_count = 2, .masters = masters,
+		.master_count = 1, .coordinator_count = 2, .vertex_count = 3, .edge_count = 2,
+		.override_count = 1, .plugin_count = 1, .sink_directory_count = 2,
+		.masters = masters, .edges = edges,
 		.coordinators = coordinators, .vertices = vertices, .overrides = overrides,
 		.plugins = plugins, .sink_directories = sinks};
 }
@@ -157,6 +160,7 @@ static void compare(const struct metadata *a, const struct metadata *b)
 	cr_assert_eq(a->master_count, b->master_count);
 	cr_assert_eq(a->coordinator_count, b->coordinator_count);
 	cr_assert_eq(a->vertex_count, b->vertex_count);
+	cr_assert_eq(a->edge_count, b->edge_count);
 	cr_assert_str_eq(a->masters[0].name, b->masters[0].name);
 	compare_bytes(a->masters[0].bytes, b->masters[0].bytes);
 	for (uint32_t i = 0; i < a->coordinator_count; i++) {
@@ -165,6 +169,11 @@ static void compare(const struct metadata *a, const struct metadata *b)
 		compare_bytes(a->coordinators[i].bytes, b->coordinators[i].bytes);
 	}
 	compare_vertices(a, b);
+	for (uint32_t i = 0; i < a->edge_count; i++) {
+		cr_assert_str_eq(a->edges[i].from, b->edges[i].from);
+		cr_assert_str_eq(a->edges[i].to, b->edges[i].to);
+		cr_assert_str_eq(a->edges[i].partition, b->edges[i].partition);
+	}
 	cr_assert_str_eq(a->overrides[0].key, b->overrides[0].key);
 	cr_assert_str_eq(a->overrides[0].value, b->overrides[0].value);
 	cr_assert_str_eq(a->plugins[0].path, b->plugins[0].path);

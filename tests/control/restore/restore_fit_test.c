@@ -33,6 +33,8 @@ static struct state_handle handles[3];
 static struct channel_state_handle in_flight;
 static struct metadata_subtask subtasks[2];
 static struct metadata_vertex vertices[2];
+static struct metadata_edge edges[2] = {{"make", "counting", "hash"}};
+static uint32_t edge_count = 1;
 static struct metadata m;
 
 static void parse(const char *text)
@@ -350,13 +352,55 @@ Test(restore_fit, refuses_what_is_claimed_in_another_way_also_when_told_to_ignor
 	refuses_only("operator count, state counts: version");
 }
 
-Test(restore_fit, loses_no_data_in_flight_with_a_vertex_that_is_gone)
+static void put_in_flight(enum channel_state_side side, uint32_t gate)
 {
-	in_flight = (struct channel_state_handle){.side = CHANNEL_STATE_INPUT, .file = "channels-1",
+	in_flight = (struct channel_state_handle){.side = side, .gate = gate, .file = "channels-1",
 		.offset = 4096, .bytes = 16, .buf_count = 1};
 	write_checkpoint();
-	vertices[0].uid = "gone";
+	m.edges = edges;
+	m.edge_count = edge_count;
+}
+
+Test(restore_fit, loses_no_data_in_flight_with_a_vertex_that_is_gone)
+{
+	put_in_flight(CHANNEL_STATE_INPUT, 0);
+	edges[0].from = vertices[0].uid = "gone";
 	ignores_unclaimed = true;
-	refuses_only("vertex counting: checkpoint 7 is unaligned and has data in flight there, but "
-		     "vertex gone of then is not in the job");
+	refuses_only("edge gone -> counting (hash): checkpoint 7 is unaligned and has data in "
+		     "flight on it, but that is input 0 of vertex counting no more");
+}
+
+Test(restore_fit, puts_data_in_flight_on_no_edge_that_took_the_place_of_its_own)
+{
+	edges[1] = (struct metadata_edge){"other", "counting", "hash"};
+	edge_count = 2;
+	put_in_flight(CHANNEL_STATE_INPUT, 1);
+	refuses_only("edge other -> counting (hash)");
+}
+
+Test(restore_fit, puts_data_in_flight_on_no_edge_that_is_parted_in_another_way)
+{
+	put_in_flight(CHANNEL_STATE_INPUT, 0);
+	edges[0].partition = "rebalance";
+	refuses_only("edge make -> counting (rebalance)");
+}
+
+Test(restore_fit, takes_data_in_flight_on_the_edge_that_it_was_on)
+{
+	put_in_flight(CHANNEL_STATE_INPUT, 0);
+	compare();
+	cr_assert_eq(fit->refusal_count, 0, "%s", fit->refusal_count > 0 ? fit->refusals[0] : "");
+}
+
+/* What an older version wrote: places alone are known. */
+Test(restore_fit, takes_data_in_flight_of_a_checkpoint_that_names_no_edges)
+{
+	edge_count = 0;
+	put_in_flight(CHANNEL_STATE_INPUT, 0);
+	compare();
+	cr_assert_eq(fit->refusal_count, 0, "%s", fit->refusal_count > 0 ? fit->refusals[0] : "");
+	restore_fit_destroy(fit);
+	put_in_flight(CHANNEL_STATE_INPUT, 1);
+	refuses_only("vertex counting: checkpoint 7 is unaligned and has data in flight on an "
+		     "edge");
 }
