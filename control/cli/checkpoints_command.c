@@ -149,8 +149,33 @@ static void print_subtask(const char *vertex, int64_t parallelism, const json_t 
 			job_number(in_flight, "buffers"), job_number(in_flight, "files"));
 }
 
+/* Data in flight under the name of its channel, as `weir inspect` has it: the gate's number, then
+ * the channel's.  True when the heading has been printed. */
+static bool print_channels(const json_t *vertex, const json_t *s, bool has_heading)
+{
+	const json_t *state = json_object_get(s, "channel_state"), *c;
+	char index[NAME_BYTES], name[NAME_BYTES];
+	size_t i;
+
+	json_array_foreach(json_object_get(state, "per_channel"), i, c) {
+		if (!has_heading)
+			printf("\n%-20s  %-7s  %-14s  %7s  %12s\n", "vertex", "subtask",
+					"in flight", "buffers", "persisted");
+		has_heading = true;
+		snprintf(index, sizeof(index), "%" PRId64 "/%" PRId64, job_number(s, "index") + 1,
+				job_number(vertex, "num_subtasks"));
+		snprintf(name, sizeof(name), "%s %" PRId64 ".%" PRId64, job_text(c, "side"),
+				job_number(c, "gate"), job_number(c, "channel"));
+		printf("%-20s  %-7s  %-14s  %7" PRId64 "  %12" PRId64 "\n",
+				job_text(vertex, "name"), index, name, job_number(c, "buffers"),
+				job_number(c, "bytes"));
+	}
+	return has_heading;
+}
+
 static void print_checkpoint(const json_t *c)
 {
+	bool has_heading = false;
 	const json_t *vertex, *s;
 	size_t i, k;
 
@@ -165,6 +190,9 @@ static void print_checkpoint(const json_t *c)
 			print_subtask(job_text(vertex, "name"),
 					job_number(vertex, "num_subtasks"), s);
 	}
+	json_array_foreach(json_object_get(c, "vertices"), i, vertex)
+		json_array_foreach(json_object_get(vertex, "subtasks"), k, s)
+			has_heading = print_channels(vertex, s, has_heading);
 }
 
 /* Adds the subtasks of each vertex, in the order of the job.  An exit code. */
@@ -240,7 +268,7 @@ int checkpoints_command(int argc, char **argv)
 			"                    the mode it ended in (aligned, unaligned, timed\n"
 			"                    out), the bytes processed and persisted (in-flight\n"
 			"                    data) during alignment, and the channels, buffers\n"
-			"                    and files of those; weir inspect shows each one\n"
+			"                    and files of those; then each channel by itself\n"
 			JOB_QUESTION_HELP
 			"\nExamples:\n  weir checkpoints flow-metering\n"
 			"  weir checkpoints flow-metering --failed\n"

@@ -37,6 +37,15 @@ struct subtask_metrics {
 	uint64_t heard_ns, began_ns, ended_ns, sent_ns;
 };
 
+/* What was in flight in one channel: a gate's number among the inputs or the outputs of the task,
+ * and the channel's in it. */
+struct channel_metrics {
+	bool is_output;
+	uint32_t gate, channel;
+	uint32_t buf_count;
+	uint64_t bytes;
+};
+
 /* PL-6. */
 enum finish_flag {
 	FINISH_NONE,
@@ -52,4 +61,6 @@ struct acknowledgement {
 	struct subtask_metrics metrics;
 	enum finish_flag finish;
 	struct snapshot_state state; /* taken by the call it is given to */
+	uint32_t kept_count;         /* channels with data in flight, inputs first */
+	struct channel_metrics *kept; /* stays the caller's */
 };

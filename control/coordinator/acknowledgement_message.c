@@ -1,11 +1,9 @@
 #include "control/coordinator/acknowledgement_message.h"
 
 #include "control/coordinator/execution.h"
+#include "control/coordinator/heap.h"
 #include "control/proto/message.h"
-#include "dataplane/base/check.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "dataplane/checkpoint/task_state.h"
 
 static enum alignment_end read_mode(Weir__CheckpointMode mode)
 {
@@ -42,20 +40,40 @@ static void read_metrics(struct subtask_metrics *to, const Weir__CheckpointMetri
 	};
 }
 
-static int read_state(struct snapshot_state *state, const Weir__Acknowledge *m,
+static void read_channels(struct acknowledgement *a, const struct task_state *t)
+{
+	if (t->channel_count == 0)
+		return;
+	a->kept_count = t->channel_count;
+	a->kept = heap_zeroed(t->channel_count, sizeof(*a->kept));
+	for (uint32_t i = 0; i < t->channel_count; i++) {
+		const struct channel_state_handle *h = &t->channels[i];
+
+		a->kept[i] = (struct channel_metrics){
+				.is_output = h->side == CHANNEL_STATE_OUTPUT,
+				.gate = h->gate,
+				.channel = h->channel,
+				.buf_count = h->buf_count,
+				.bytes = h->bytes,
+		};
+	}
+}
+
+static int read_state(struct acknowledgement *a, const Weir__Acknowledge *m,
 		char text[COMPLETED_TEXT_BYTES])
 {
+	struct task_state *t;
+
 	if (m->state.len == 0)
 		return 0;
-	int rc = completed_add_files(&state->files, m->state.data, m->state.len, text);
-	if (rc != 0) {
-		snapshot_state_clear(state);
+	int rc = task_state_decode(&t, m->state.data, m->state.len, text);
+	if (rc != 0)
 		return rc;
-	}
-	state->bytes = malloc(m->state.len);
-	CHECK(state->bytes != NULL);
-	memcpy(state->bytes, m->state.data, m->state.len);
-	state->byte_count = m->state.len;
+	completed_add_state_files(&a->state.files, t);
+	read_channels(a, t);
+	task_state_free(t);
+	a->state.bytes = heap_copy(m->state.data, m->state.len, 1);
+	a->state.byte_count = m->state.len;
 	return 0;
 }
 
@@ -73,5 +91,5 @@ int acknowledgement_read(struct acknowledgement *a, const Weir__Acknowledge *m,
 							: FINISH_NONE,
 	};
 	read_metrics(&a->metrics, m->metrics);
-	return read_state(&a->state, m, text);
+	return read_state(a, m, text);
 }

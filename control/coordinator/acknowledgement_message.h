@@ -5,7 +5,7 @@
  *
  * Place    control/coordinator, between the connection and the rules.
  * Thread   any; no state.
- * Memory   the state is copied; it belongs to the acknowledgement.
+ * Memory   the state is copied; it belongs to the acknowledgement.  `kept` is to be freed.
  * Errors   the message was checked, the state in it is foreign: -EBADMSG with one line, -ENOMEM.
  */
 

@@ -59,6 +59,8 @@ static void record_release(struct checkpoint_record *r)
 		return;
 	free(r->location);
 	free(r->failure_message);
+	for (uint32_t i = 0; i < r->subtask_count; i++)
+		free(r->subtasks[i].kept);
 	free(r->subtasks);
 	free(r);
 }
@@ -222,6 +224,9 @@ static struct subtask_stats *note_metrics(
 
 	t->ack_ms = wall_ms;
 	t->metrics = a->metrics;
+	t->kept_count = a->kept_count;
+	if (a->kept_count > 0)
+		t->kept = heap_copy(a->kept, a->kept_count, sizeof(*a->kept));
 	return t;
 }
 

@@ -44,6 +44,8 @@ struct subtask_stats {
 	uint64_t ack_ns; /* the same on the coordinator's monotonic clock; 0: not acknowledged */
 	struct attempt_id attempt; /* that was planned */
 	struct subtask_metrics metrics;
+	uint32_t kept_count; /* channels that had data in flight */
+	struct channel_metrics *kept;
 	bool is_finished; /* it had finished before; acknowledged at once, all zeros */
 	bool is_aborted;  /* metrics of an incomplete report */
 };

@@ -92,6 +92,16 @@ static bool is_listed(const struct file_list *files, const char *name)
 	return false;
 }
 
+void completed_add_state_files(struct file_list *files, const struct task_state *t)
+{
+	for (uint32_t i = 0; i < t->handle_count; i++)
+		if (t->handles[i].file != NULL && !is_listed(files, t->handles[i].file))
+			file_list_add(files, t->handles[i].file);
+	for (uint32_t i = 0; i < t->channel_count; i++)
+		if (!is_listed(files, t->channels[i].file))
+			file_list_add(files, t->channels[i].file);
+}
+
 int completed_add_files(struct file_list *files, const uint8_t *state, size_t state_bytes,
 		char text[COMPLETED_TEXT_BYTES])
 {
@@ -100,12 +110,7 @@ int completed_add_files(struct file_list *files, const uint8_t *state, size_t st
 
 	if (rc != 0)
 		return rc;
-	for (uint32_t i = 0; i < t->handle_count; i++)
-		if (t->handles[i].file != NULL && !is_listed(files, t->handles[i].file))
-			file_list_add(files, t->handles[i].file);
-	for (uint32_t i = 0; i < t->channel_count; i++)
-		if (!is_listed(files, t->channels[i].file))
-			file_list_add(files, t->channels[i].file);
+	completed_add_state_files(files, t);
 	task_state_free(t);
 	return 0;
 }

@@ -13,6 +13,8 @@
 
 #include "control/proto/durable.pb-c.h"
 
+struct task_state;
+
 enum { COMPLETED_TEXT_BYTES = 1024 };
 
 struct metadata;
@@ -29,6 +31,8 @@ struct completed_checkpoint *completed_record_read(const Weir__CompletedRecord *
 int completed_from_metadata(const struct metadata *m, const char *directory,
 		struct completed_checkpoint **out, char text[COMPLETED_TEXT_BYTES]);
 
-/* Adds the files that an encoded task_state names. */
+/* Adds the files that a task_state names, each once. */
+void completed_add_state_files(struct file_list *files, const struct task_state *t);
+/* The same of an encoded one. */
 int completed_add_files(struct file_list *files, const uint8_t *state, size_t state_bytes,
 		char text[COMPLETED_TEXT_BYTES]);

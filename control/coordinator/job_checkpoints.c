@@ -436,6 +436,7 @@ void job_on_acknowledge(struct job_master *jm, const Weir__Acknowledge *m)
 	if (e != NULL)
 		note_finish(jm, e->subtask, &a, m->finished_operators);
 	(void)checkpoint_coordinator_on_acknowledge(jm->checkpoints, &a, job_now());
+	free(a.kept);
 	crash_point("after-ack");
 	for (uint32_t i = 0; e != NULL && i < jm->files_count; i++)
 		if (jm->files[i].place == execution_graph_vertex_of(jm->graph, e->subtask))

@@ -121,6 +121,23 @@ static json_t *moments(const struct subtask_stats *s)
 			(json_int_t)m->sent_ns, "received", (json_int_t)s->ack_ns);
 }
 
+static json_t *channels(const struct subtask_stats *s)
+{
+	json_t *all = json_array();
+
+	for (uint32_t i = 0; i < s->kept_count; i++) {
+		const struct channel_metrics *c = &s->kept[i];
+
+		json_array_append_new(all, json_pack("{s:s, s:I, s:I, s:I, s:I}", "side",
+						c->is_output ? "output" : "input", "gate",
+						(json_int_t)c->gate, "channel",
+						(json_int_t)c->channel, "buffers",
+						(json_int_t)c->buf_count, "bytes",
+						(json_int_t)c->bytes));
+	}
+	return all;
+}
+
 /* What Flink has not: more than milliseconds, which attempt it was, and how it ended. */
 static void add_own(json_t *json, const struct subtask_stats *s)
 {
@@ -134,10 +151,11 @@ static void add_own(json_t *json, const struct subtask_stats *s)
 	json_object_set_new(json, "finished", json_boolean(s->is_finished));
 	json_object_set_new(json, "mode", json_string(modes[m->ended]));
 	json_object_set_new(json, "channel_state",
-			json_pack("{s:I, s:I, s:I, s:I}", "channels", (json_int_t)m->channel_count,
-					"buffers", (json_int_t)m->buf_count, "bytes",
+			json_pack("{s:I, s:I, s:I, s:I, s:o}", "channels",
+					(json_int_t)m->channel_count, "buffers",
+					(json_int_t)m->buf_count, "bytes",
 					(json_int_t)m->persisted_bytes, "files",
-					(json_int_t)m->file_count));
+					(json_int_t)m->file_count, "per_channel", channels(s)));
 	json_object_set_new(json, "nanoseconds",
 			json_pack("{s:I, s:I, s:I, s:I, s:o}", "start_delay",
 					(json_int_t)m->start_delay_ns, "alignment",

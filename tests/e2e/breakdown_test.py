@@ -1,6 +1,7 @@
 """Of an unaligned checkpoint each subtask tells its mode and the bytes it kept in flight."""
 
 import os
+import re
 import time
 
 from captures import flows_capture
@@ -32,12 +33,21 @@ def test(w):
         expect_equal((subtask["mode"], kept_there["files"], kept_there["bytes"]),
                      ("unaligned", 1, subtask["alignment"]["persisted"]), "mode, files, bytes")
         expect(kept_there["buffers"] >= kept_there["channels"] > 0, f"channels: {subtask}")
+        each = kept_there["per_channel"]
+        expect_equal((len(each), sum(c["bytes"] for c in each), sum(c["buffers"] for c in each)),
+                     (kept_there["channels"], kept_there["bytes"], kept_there["buffers"]),
+                     "each channel by itself")
+        expect(len({(c["side"], c["gate"], c["channel"]) for c in each}) == len(each), str(each))
     told = sum(s["alignment"]["persisted"] for v in subtasks.values() for s in v)
     expect_equal(told, one["persisted_data"], "the sum over the subtasks")
     expect_equal(told, kept, "what the files hold")
     status, out, err = w.weir("checkpoints", "overtaken", "--id", str(newest), *rest)
     expect_equal(status, DONE, f"exit status\n{err}")
     expect(out.count("unaligned") >= 2 and "UNALIGNED_CHECKPOINT" in out, out)
+    first = subtasks["metering"][0]["channel_state"]["per_channel"][0]
+    row = rf'metering +1/\d+ +{first["side"]} {first["gate"]}.{first["channel"]} +' \
+          rf'{first["buffers"]} +{first["bytes"]}\n'
+    expect(re.search(row, out) is not None, out)
     out = fetch(port, "/metrics")
     expect("weir_taskmanager_job_task_checkpointPersistedFiles{" in out, "per task metrics")
     os.unlink(gate)

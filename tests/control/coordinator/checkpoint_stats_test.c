@@ -61,6 +61,31 @@ static void complete(struct rig *r, int64_t id, int64_t at_ms)
 	checkpoint_stats_on_completed(r->s, id, "there", at_ms + 35);
 }
 
+Test(checkpoint_stats, what_each_channel_had_in_flight_is_kept)
+{
+	struct channel_metrics channels[] = { { false, 1, 2, 3, 400 }, { true, 0, 7, 1, 50 } };
+	struct acknowledgement first = ack(1, 1), second = ack(1, 2);
+	struct rig r;
+
+	first.kept_count = 2;
+	first.kept = channels;
+	rig_open(&r, 10);
+	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 1000);
+	checkpoint_stats_on_acknowledge(r.s, &first, (struct moment){ 15, 1010 });
+	checkpoint_stats_on_incomplete(r.s, &second, 1020);
+	channels[0].bytes = channels[1].bytes = 0; /* they were the caller's */
+
+	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
+
+	cr_assert(eq(u32, c->subtasks[1].kept_count, 2));
+	cr_assert(eq(u64, c->subtasks[1].kept[0].bytes, 400));
+	cr_assert(eq(u32, c->subtasks[1].kept[0].channel, 2));
+	cr_assert(c->subtasks[1].kept[1].is_output);
+	cr_assert(eq(u64, c->subtasks[1].kept[1].bytes, 50));
+	cr_assert(eq(u32, c->subtasks[2].kept_count, 0));
+	rig_close(&r);
+}
+
 Test(checkpoint_stats, a_completed_checkpoint_has_sums_times_and_its_subtasks)
 {
 	struct rig r;
