@@ -95,8 +95,9 @@ static void start_eal(struct end *e, bool is_memif, const char *socket)
 
 	if (is_memif)
 		snprintf(vdev, sizeof(vdev),
-				"--vdev=net_memif0,role=%s,socket-abstract=no,socket=%s",
-				e->is_sender ? "client" : "server", socket);
+				"--vdev=net_memif0,role=%s,bsize=%u,socket-abstract=no,socket=%s",
+				e->is_sender ? "client" : "server",
+				e->mtu > 2000 ? 9216 : 2048, socket);
 	else
 		snprintf(vdev, sizeof(vdev),
 				e->is_sender ? "--vdev=net_vhost0,iface=%s,client=1"

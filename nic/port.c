@@ -39,7 +39,7 @@ struct port {
 	uint16_t id;
 	char name[64], driver[DRIVER_BYTES];
 	const struct port_driver *traits;
-	uint32_t mtu;
+	uint32_t mtu, slot_bytes;
 	uint16_t rx_descriptors, tx_descriptors;
 	bool can_udp_checksum, has_segments, can_reclaim, is_closed;
 	_Atomic bool is_started;
@@ -186,6 +186,7 @@ static int configure(struct port *p, const struct port_config *config,
 		rc = count_queues(p, config, &info, error);
 	if (rc != 0)
 		return rc;
+	p->slot_bytes = port_mtu_slot_bytes(&info);
 	p->has_rss = port_steer_configure(&conf, p->queue_count, p->traits, &info);
 	p->has_segments = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 ||
 			p->traits->copies;
@@ -353,6 +354,11 @@ uint32_t port_frame_bytes_max(const struct port *p)
 uint16_t port_rx_descriptors(const struct port *p)
 {
 	return p->rx_descriptors;
+}
+
+uint32_t port_head_bytes_min(const struct port *p)
+{
+	return p->slot_bytes > 0 ? p->slot_bytes + 1 : 0;
 }
 
 uint16_t port_tx_descriptors(const struct port *p)

@@ -6,7 +6,11 @@
 /* net_af_xdp fills its ring of 2048 whatever is asked for, holds as many that are sent, and as many
  * again while it receives. */
 static const struct port_driver drivers[] = {
-		{.name = "net_memif", .copies = true, .pairs = true, .dials = true},
+		{.name = "net_memif",
+				.copies = true,
+				.has_slot_size = true,
+				.pairs = true,
+				.dials = true},
 		{.name = "net_af_packet",
 				.copies = true,
 				.spreads = true,

@@ -15,6 +15,7 @@ struct port_driver {
 	const char *name; /* "net_memif" */
 	bool copies;      /* its transmit call copies: nothing is left for later */
 	bool has_frame_size; /* framesz=, of which it does not tell */
+	bool has_slot_size;  /* bsize=, the same; frames larger than that overrun its ring */
 	bool loses_unseen;   /* on the way from the kernel's interface, and counts none of it */
 	bool pairs;       /* joins two; what one queue sends comes in at the same one there */
 	bool spreads;     /* over its queues, whether asked or not */

@@ -23,6 +23,8 @@ enum {
 	PACKET_FRAME_BYTES = 2048,  /* net_af_packet's framesz unless told otherwise */
 	PACKET_FRAME_BYTES_MAX = 65000 - RTE_PKTMBUF_HEADROOM, /* of one mbuf */
 	PACKET_HEADER_BYTES = 96,   /* the kernel's and the driver's in front of each frame */
+	SLOT_BYTES = 2048,          /* net_memif's bsize unless told otherwise */
+	SLOT_BYTES_MAX = 65000 - RTE_PKTMBUF_HEADROOM,
 };
 
 static int refuse(const struct port_config *config, uint32_t mtu, uint32_t most,
@@ -52,16 +54,30 @@ static uint32_t interface_mtu(const struct rte_eth_dev_info *info, char name[IF_
 	return mtu;
 }
 
+/* A number among the arguments of the device, such as "framesz=". */
+static uint32_t argument(const struct rte_eth_dev_info *info, const char *key, uint32_t preset,
+		uint32_t most)
+{
+	const struct rte_devargs *args = rte_dev_devargs(info->device);
+	const char *at = args != NULL && args->args != NULL ? strstr(args->args, key) : NULL;
+	unsigned long value = preset;
+
+	if (at != NULL)
+		value = strtoul(at + strlen(key), NULL, 10);
+	return value <= most ? (uint32_t)value : most;
+}
+
 /* Larger frames net_af_packet drops without a word, and it says nothing of its framesz. */
 static uint32_t packet_frame_bytes(const struct rte_eth_dev_info *info)
 {
-	const struct rte_devargs *args = rte_dev_devargs(info->device);
-	const char *at = args != NULL && args->args != NULL ? strstr(args->args, "framesz=") : NULL;
-	unsigned long bytes = PACKET_FRAME_BYTES;
+	return argument(info, "framesz=", PACKET_FRAME_BYTES, PACKET_FRAME_BYTES_MAX);
+}
 
-	if (at != NULL)
-		bytes = strtoul(at + strlen("framesz="), NULL, 10);
-	return bytes <= PACKET_FRAME_BYTES_MAX ? (uint32_t)bytes : PACKET_FRAME_BYTES_MAX;
+uint32_t port_mtu_slot_bytes(const struct rte_eth_dev_info *info)
+{
+	return port_driver_find(info->driver_name)->has_slot_size
+			? argument(info, "bsize=", SLOT_BYTES, SLOT_BYTES_MAX)
+			: 0;
 }
 
 uint32_t port_mtu_receive_bytes(uint32_t mtu, const struct rte_eth_dev_info *info)
@@ -71,6 +87,7 @@ uint32_t port_mtu_receive_bytes(uint32_t mtu, const struct rte_eth_dev_info *inf
 			? packet_frame_bytes(info)
 			: 0;
 
+	packet = RTE_MAX(packet, port_mtu_slot_bytes(info));
 	return RTE_MAX(RTE_MAX(room, packet), info->min_rx_bufsize);
 }
 
@@ -112,6 +129,22 @@ static int check_packet(const struct port_config *config, uint32_t mtu,
 	return -EINVAL;
 }
 
+/* A frame that takes more than one slot net_memif writes past the last free one, onto frames that
+ * nobody has read yet. */
+static int check_slot(const struct port_config *config, uint32_t mtu,
+		const struct rte_eth_dev_info *info, char error[PORT_ERROR_BYTES])
+{
+	uint32_t slot = port_mtu_slot_bytes(info);
+
+	if (slot == 0 || mtu + ETHERNET_BYTES <= slot)
+		return 0;
+	snprintf(error, PORT_ERROR_BYTES,
+			"port %s: with an MTU of %u its frames do not fit a slot of its ring; give "
+			"its --vdev bsize=9216, at both ends, or an MTU of at most %u",
+			config->name, mtu, slot > ETHERNET_BYTES ? slot - ETHERNET_BYTES : 0);
+	return -EINVAL;
+}
+
 int port_mtu_choose(uint32_t *mtu, const struct port_config *config, uint16_t port_id,
 		const struct rte_eth_dev_info *info, char error[PORT_ERROR_BYTES])
 {
@@ -130,6 +163,7 @@ int port_mtu_choose(uint32_t *mtu, const struct port_config *config, uint16_t po
 	if (*mtu < PORT_MTU_MIN || *mtu > MTU_MAX)
 		return refuse(config, *mtu, MTU_MAX, error);
 	if (check_interface(config, *mtu, info, error) != 0 ||
+			check_slot(config, *mtu, info, error) != 0 ||
 			(driver->has_frame_size &&
 					check_packet(config, *mtu, info, error) != 0))
 		return -EINVAL;

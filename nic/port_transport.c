@@ -279,8 +279,8 @@ static int make_pools(struct port_transport *t)
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t count = (uint32_t)port_tx_descriptors(t->port) + POOL_SLACK;
 	/* A body that has no owner is copied behind its head. */
-	uint32_t head_room = RTE_PKTMBUF_HEADROOM +
-			RTE_MAX((uint32_t)FRAME_HEAD_BYTES_MAX, t->transport.frame_bytes_max);
+	uint32_t head = RTE_MAX((uint32_t)FRAME_HEAD_BYTES_MAX, t->transport.frame_bytes_max);
+	uint32_t head_room = RTE_PKTMBUF_HEADROOM + RTE_MAX(head, port_head_bytes_min(t->port));
 
 	snprintf(name, sizeof(name), "weir_heads_%u_%u", t->port_id, t->queue);
 	t->heads = rte_pktmbuf_pool_create(

@@ -181,7 +181,8 @@ static int start_taskmanager(struct run *r, uint32_t index)
 	if (index == 0)
 		run_link_sweep(&r->options->link, (int)getpid());
 	if (r->options->link.kind != RUN_LINK_NONE) {
-		run_link_words(&r->options->link, index, (int)getpid(), &link);
+		run_link_words(&r->options->link, index, (int)getpid(),
+				(uint32_t)config_int(r->config, "weir.link.mtu"), &link);
 		own[2] = "-D";
 	}
 	return start_child(r, &r->taskmanagers[index], own);

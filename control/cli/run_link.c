@@ -12,7 +12,10 @@ static const char *const names[] = {
 		[RUN_LINK_AF_XDP] = "af_xdp",
 };
 
-enum { KINDS_COUNT = sizeof(names) / sizeof(names[0]) };
+enum {
+	KINDS_COUNT = sizeof(names) / sizeof(names[0]),
+	MEMIF_MTU_MAX = 2048 - 14, /* that fits a slot of its ring as it is */
+};
 
 static bool is_between_two(const struct run_link *l)
 {
@@ -102,7 +105,8 @@ static void print_socket(int run, char path[64])
 /* The peer of a virtio-user device maps its memory, and takes no more than eight files of it.
  * Whoever of two is started again finds the other: the second dials a memif, and it dials a
  * virtio-user device that listens. */
-void run_link_words(const struct run_link *l, uint32_t index, int run, struct run_link_words *w)
+void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t mtu,
+		struct run_link_words *w)
 {
 	char device[16], arguments[160], path[64];
 
@@ -110,8 +114,9 @@ void run_link_words(const struct run_link *l, uint32_t index, int run, struct ru
 	print_socket(run, path);
 	switch (l->kind) {
 	case RUN_LINK_MEMIF:
-		snprintf(arguments, sizeof(arguments), "role=%s,socket=weir-%d",
-				index == 0 ? "server" : "client", run);
+		snprintf(arguments, sizeof(arguments), "role=%s,socket=weir-%d%s",
+				index == 0 ? "server" : "client", run,
+				mtu > MEMIF_MTU_MAX ? ",bsize=9216" : "");
 		break;
 	case RUN_LINK_VHOST:
 		snprintf(device, sizeof(device), "%s", index == 0 ? "virtio_user0" : "vhost0");

@@ -36,11 +36,13 @@ struct run_link {
 bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_count,
 		char error[RUN_LINK_TEXT_BYTES]);
 
-/* Config of TaskManager `index`, as KEY=VALUE; `run`: the id of the process that runs them. */
+/* Config of TaskManager `index`, as KEY=VALUE; `run`: the id of the process that runs them; `mtu`
+ * as in weir.link.mtu. */
 struct run_link_words {
 	char port[RUN_LINK_TEXT_BYTES], eal[RUN_LINK_TEXT_BYTES];
 };
-void run_link_words(const struct run_link *l, uint32_t index, int run, struct run_link_words *w);
+void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t mtu,
+		struct run_link_words *w);
 
 /* Removes what ports of that run leave behind when they are killed; before the first TaskManager
  * starts, and at the end. */

@@ -28,11 +28,24 @@ Test(run_link, joins_two_by_shared_memory)
 	struct run_link l = parsed("memif", 2);
 	struct run_link_words w;
 
-	run_link_words(&l, 0, 77, &w);
+	run_link_words(&l, 0, 77, 0, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_memif0");
 	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_memif0,role=server,socket=weir-77");
-	run_link_words(&l, 1, 77, &w);
+	run_link_words(&l, 1, 77, 0, &w);
 	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_memif0,role=client,socket=weir-77");
+}
+
+Test(run_link, gives_a_memif_slots_that_hold_the_largest_frame)
+{
+	struct run_link l = parsed("memif", 2);
+	struct run_link_words w;
+
+	run_link_words(&l, 0, 77, 2034, &w);
+	cr_assert_null(strstr(w.eal, "bsize"), "%s", w.eal);
+	run_link_words(&l, 0, 77, 2035, &w);
+	cr_assert_not_null(strstr(w.eal, ",bsize=9216"), "%s", w.eal);
+	run_link_words(&l, 1, 77, 9000, &w);
+	cr_assert_not_null(strstr(w.eal, ",bsize=9216"), "%s", w.eal);
 }
 
 Test(run_link, lets_a_vhost_dial_a_virtio_user)
@@ -40,10 +53,10 @@ Test(run_link, lets_a_vhost_dial_a_virtio_user)
 	struct run_link l = parsed("vhost", 2);
 	struct run_link_words w;
 
-	run_link_words(&l, 0, 77, &w);
+	run_link_words(&l, 0, 77, 0, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_virtio_user0");
 	cr_assert_not_null(strstr(w.eal, "path=/tmp/weir-77-vhost.sock,server=1"), "%s", w.eal);
-	run_link_words(&l, 1, 77, &w);
+	run_link_words(&l, 1, 77, 0, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_vhost0");
 	cr_assert_not_null(strstr(w.eal, "iface=/tmp/weir-77-vhost.sock,client=1"), "%s", w.eal);
 }
@@ -53,11 +66,11 @@ Test(run_link, gives_each_an_interface)
 	struct run_link l = parsed("af_packet:eth1,eth2,eth3", 3);
 	struct run_link_words w;
 
-	run_link_words(&l, 2, 77, &w);
+	run_link_words(&l, 2, 77, 0, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_af_packet0");
 	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_af_packet0,iface=eth3");
 	l = parsed("af_xdp:a,b", 2);
-	run_link_words(&l, 0, 77, &w);
+	run_link_words(&l, 0, 77, 0, &w);
 	cr_assert_not_null(strstr(w.eal, "net_af_xdp0,iface=a,"), "%s", w.eal);
 }
 
