@@ -313,7 +313,9 @@ uint32_t net_link_pump(struct net_link *l, uint64_t now_ns)
 	}
 	moved += pump_inlets(l);
 	moved += pump_outlets(l);
-	net_sent_poll(&l->sent, now_ns);
+	/* The window may be too small by now for what was lost to go out again. */
+	if (net_sent_poll(&l->sent, now_ns))
+		l->must_ping = true;
 	check_peer(l, now_ns);
 	if (l->state == NET_LINK_CLOSING)
 		poll_close(l, now_ns);

@@ -266,19 +266,19 @@ static bool first_awaited(const struct net_sent *s, uint32_t *number)
 	return false;
 }
 
-void net_sent_poll(struct net_sent *s, uint64_t now_ns)
+bool net_sent_poll(struct net_sent *s, uint64_t now_ns)
 {
 	uint32_t number;
 
 	forget(s, now_ns);
 	if (s->in_flight == 0)
-		return;
+		return false;
 	/* Later ones have arrived, and it has had the time for it. */
 	while (first_awaited(s, &number) && is_below(number, s->largest_acked) &&
 			now_ns - s->records[number & SPAN_MASK].at_ns > patience_ns(s))
 		lose(s, number, now_ns);
 	if (s->in_flight == 0 || now_ns - s->quiet_since_ns < net_sent_resend_ns(s))
-		return;
+		return false;
 	CHECK(first_awaited(s, &number));
 	lose(s, number, now_ns);
 	s->timeout_count++;
@@ -287,4 +287,5 @@ void net_sent_poll(struct net_sent *s, uint64_t now_ns)
 		s->backoff++;
 	if (s->backoff > 1)
 		s->window = NET_WINDOW_MIN;
+	return true;
 }

@@ -82,8 +82,9 @@ uint32_t net_sent_add(struct net_sent *s, const struct net_sent_record *record, 
 /* An ACK. */
 int net_sent_acknowledge(struct net_sent *s, const struct net_frame *ack, uint64_t now_ns);
 
-/* What time alone makes lost. */
-void net_sent_poll(struct net_sent *s, uint64_t now_ns);
+/* What time alone makes lost.  True: nothing was heard for the resend time, and something must go
+ * out that will be answered, even if the window has no room. */
+bool net_sent_poll(struct net_sent *s, uint64_t now_ns);
 
 /* How long nothing may be heard before the oldest frame is sent again. */
 uint64_t net_sent_resend_ns(const struct net_sent *s);

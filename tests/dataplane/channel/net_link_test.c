@@ -308,6 +308,41 @@ Test(net_link, waits_for_its_window_when_there_is_more)
 	link_world_destroy(w);
 }
 
+static void pass(struct link_world *w, uint64_t ns)
+{
+	for (uint64_t until_ns = w->clock.now_ns + ns; w->clock.now_ns < until_ns;)
+		link_world_step(w);
+}
+
+/* Many frames are under way, all are lost, and the window is smaller than that by now. */
+Test(net_link, asks_again_at_once_when_more_is_lost_than_the_window_holds)
+{
+	struct link_world_config c = clean();
+
+	c.channel_count[0] = 4;
+	c.channel_count[1] = 0;
+	c.buf_bytes = 32768;
+	c.buf_count = 5000;
+	c.channel.credit_count = 16;
+	c.event_every = 0;
+	struct link_world *w = link_world_create(&c);
+	for (int i = 0; i < 3000; i++)
+		link_world_step(w);
+	for (int end = 0; end < 2; end++)
+		net_faults_cut(w->ends[end].faults, true);
+	pass(w, 300000000);
+	cr_assert_not(link_world_is_over(w));
+	for (int end = 0; end < 2; end++)
+		net_faults_cut(w->ends[end].faults, false);
+
+	uint64_t before = net_link_counters(w->ends[1].link)->bufs_in;
+	pass(w, 250000000); /* two times the longest resend time, and some more */
+	cr_assert_gt(net_link_counters(w->ends[1].link)->bufs_in, before + 100,
+			"window %lu, %lu times", net_link_counters(w->ends[0].link)->window,
+			net_link_counters(w->ends[0].link)->timeouts);
+	link_world_destroy(w);
+}
+
 Test(net_link, is_refused_when_buffers_do_not_fit_the_frames_of_the_path)
 {
 	struct net_address a, b;
