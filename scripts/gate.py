@@ -285,7 +285,7 @@ def e2e_tests(gate, step, name, env=None, factor=1):
     if missing:
         gate.fail(step, "not built: " + ", ".join(missing))
         return
-    words = ["tests/e2e/run", "--build", folder, "--factor", str(factor)]
+    words = ["tests/e2e/run", "--build", folder, "--factor", str(factor), "--jobs", JOBS]
     words += [n[len(step) + 1:] for n in gate.names if n.startswith(step + "/")]
     with subprocess.Popen(words, cwd=ROOT, env={**os.environ, **(env or {})}, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -9,6 +9,7 @@ from faults import compile_shared
 from harness import expect, expect_equal, expect_same_lines, fetch
 from processes import free_port, rss_bytes
 
+ALONE = True  # memory and rates are measured
 SECONDS = float(os.environ.get("WEIR_STALL_SECONDS", "5"))  # 30 by hand
 
 JOB = """\

@@ -7,6 +7,7 @@ import signal
 from captures import flows_capture
 from harness import expect, expect_same_lines
 
+ALONE = True  # heartbeats are timed
 LOST = re.compile(r"TaskManager \S+ is lost: no heartbeat for (?P<ms>\d+) ms; "
                   r"(?P<task>\S+ \(\d+/\d+\))( and \d+ other tasks)? ran there(?P<rest>.*)")
 

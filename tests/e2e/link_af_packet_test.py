@@ -9,6 +9,7 @@ from clusters import FlowJob
 from harness import expect, expect_equal
 from namespaces import Hosts, ip
 
+ALONE = True  # namespaces have names
 TIMEOUT = 120
 
 

@@ -4,6 +4,7 @@ from captures import flows_capture
 from harness import expect, expect_equal, expect_same_lines
 from namespaces import Hosts
 
+ALONE = True  # namespaces have names
 LINKED = ("--taskmanagers", "2", "--link", "af_xdp:xdp0,xdp1")
 
 

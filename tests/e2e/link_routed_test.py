@@ -5,6 +5,7 @@ from clusters import FlowJob
 from harness import expect_equal
 from namespaces import Hosts, ip
 
+ALONE = True  # namespaces have names
 TIMEOUT = 120
 FOUR = ("198.51.100", "203.0.113"), ".1", ".2", 24
 SIX = ("2001:db8:a:", "2001:db8:b:"), ":1", ":2", 64

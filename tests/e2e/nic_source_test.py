@@ -12,6 +12,7 @@ from captures import output_totals, udp_frame
 from harness import JOBS, expect, expect_equal, fetch
 from namespaces import Hosts, inside
 
+ALONE = True  # namespaces have names
 TIMEOUT = 120
 LIVE = os.path.join(JOBS, "flow-metering-live.yaml")
 FRAMES = 20_000

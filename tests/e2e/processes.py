@@ -67,15 +67,16 @@ def end(pid, number=signal.SIGKILL):
         pass
 
 
-def end_descendants(pid):
-    """Ends all processes below `pid`, each by its id."""
+def end_descendants(pid, is_reaping=True):
+    """Ends all processes below `pid`, each by its id, and takes the status of orphans."""
     for _ in range(20):
         found = descendants(pid)
         if not found:
             return
         for child in found:
             end(child)
-        reap()
+        if is_reaping:
+            reap()
         time.sleep(0.05)
 
 
