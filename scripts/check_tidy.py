@@ -18,7 +18,7 @@ TAB = 8
 
 # Headers that may be longer, and why.
 LONG_HEADERS = {
-    "dataplane/operator/operator.h": 470,  # all a plug-in author reads, in one installed file
+    "dataplane/operator/operator.h": 480,  # all a plug-in author reads, in one installed file
 }
 # The only places with state of the process, besides *_main.c.
 STATE_FILES = {"dataplane/base/log.c", "dataplane/base/check.c", "dataplane/base/crash_point.c"}

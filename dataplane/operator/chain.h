@@ -24,6 +24,8 @@ struct chain;
 struct keyed_state;
 struct output_gate;
 struct port_directory;
+struct weir_journal;
+struct weir_journal_config;
 
 /* The file services, implemented above this layer. */
 struct file_port {
@@ -32,6 +34,14 @@ struct file_port {
 	void (*close)(struct file_port *port, weir_file file);
 	bool (*publish)(struct file_port *port, uint32_t operator_index, const char *from,
 			const char *to, uint64_t tag);
+};
+
+/* The journal of a task, implemented above this layer. */
+struct journal_port {
+	struct weir_journal *(*open)(struct journal_port *port,
+			const struct weir_journal_config *config, bool *is_final,
+			char error[WEIR_ERROR_BYTES]);
+	void (*close)(struct journal_port *port, struct weir_journal *journal);
 };
 
 /* Where events for operators' coordinators go. */
@@ -61,6 +71,7 @@ struct chain_config {
 	bool checkpointing;
 	struct file_port *files;   /* borrowed */
 	struct event_port *events; /* borrowed */
+	struct journal_port *journals; /* borrowed; NULL: there are none */
 	struct port_directory *ports; /* borrowed; NULL: this process has no packet ports */
 };
 

@@ -241,6 +241,26 @@ static void service_port_release(
 	ports->release(ports, port, use);
 }
 
+static struct weir_journal *service_journal_open(struct weir_context *ctx,
+		const struct weir_journal_config *config, bool *is_final,
+		char error[WEIR_ERROR_BYTES])
+{
+	struct journal_port *port = ctx->chain->config.journals;
+
+	if (port != NULL)
+		return port->open(port, config, is_final, error);
+	*is_final = true;
+	snprintf(error, WEIR_ERROR_BYTES, "there are no journals here");
+	return NULL;
+}
+
+static void service_journal_close(struct weir_context *ctx, struct weir_journal *journal)
+{
+	struct journal_port *port = ctx->chain->config.journals;
+
+	port->close(port, journal);
+}
+
 const struct weir_services chain_services = {
 	.abi_version = WEIR_ABI_VERSION,
 	.size = sizeof(struct weir_services),
@@ -274,4 +294,6 @@ const struct weir_services chain_services = {
 	.fail_for_good = service_fail_for_good,
 	.port_acquire = service_port_acquire,
 	.port_release = service_port_release,
+	.journal_open = service_journal_open,
+	.journal_close = service_journal_close,
 };

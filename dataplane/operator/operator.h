@@ -40,6 +40,8 @@
 struct weir_context; /* one operator of one subtask, as the framework sees it */
 struct weir_queue;   /* one foreign thread -> this operator */
 struct weir_packet_port; /* see packet_port.h */
+struct weir_journal;	 /* see record_journal.h */
+struct weir_journal_config;
 
 /* ---- records ---------------------------------------------------------------------------- */
 
@@ -248,6 +250,13 @@ struct weir_services {
 			enum weir_port_use use, char error[WEIR_ERROR_BYTES]);
 	void (*port_release)(struct weir_context *ctx, struct weir_packet_port *port,
 			enum weir_port_use use);
+
+	/* A journal of a source's records; one for each task.  open in open: NULL with a text, and
+	 * `*is_final` when another attempt would only repeat it; close in close. */
+	struct weir_journal *(*journal_open)(struct weir_context *ctx,
+			const struct weir_journal_config *config, bool *is_final,
+			char error[WEIR_ERROR_BYTES]);
+	void (*journal_close)(struct weir_context *ctx, struct weir_journal *journal);
 };
 
 /* ---- the operator table --------------------------------------------------------------------- */

@@ -123,6 +123,12 @@ void stream_task_destroy(struct stream_task *t)
 	free(t);
 }
 
+void stream_task_give_journal(struct stream_task *t, struct journal *journal)
+{
+	CHECK(t->phase == PHASE_CREATED);
+	t->journal = journal;
+}
+
 static void enter(struct stream_task *t, enum task_status status, const char *text)
 {
 	__atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
@@ -136,6 +142,14 @@ void stream_task_start(struct stream_task *t)
 	enter(t, TASK_RUNNING, "");
 }
 
+static void stop_storing(struct stream_task *t)
+{
+	if (t->config.files != NULL)
+		operator_files_stop(t->config.files);
+	if (t->journal != NULL)
+		journal_stop(t->journal);
+}
+
 /* What cannot be taken back is awaited in PHASE_CANCELING. */
 static void wind_down(struct stream_task *t)
 {
@@ -143,8 +157,7 @@ static void wind_down(struct stream_task *t)
 	if (t->handler != NULL)
 		barrier_handler_close(t->handler);
 	subtask_checkpoint_coordinator_close(t->checkpoints);
-	if (t->config.files != NULL)
-		operator_files_stop(t->config.files);
+	stop_storing(t);
 }
 
 void stream_task_fail(struct stream_task *t, const char *text)
@@ -267,7 +280,8 @@ static bool is_phase_over(struct stream_task *t)
 static bool is_wound_down(const struct stream_task *t)
 {
 	return subtask_checkpoint_coordinator_is_idle(t->checkpoints) &&
-			(t->config.files == NULL || operator_files_is_idle(t->config.files));
+			(t->config.files == NULL || operator_files_is_idle(t->config.files)) &&
+			(t->journal == NULL || journal_is_idle(t->journal));
 }
 
 static uint32_t end_canceling(struct stream_task *t)
@@ -282,8 +296,7 @@ static uint32_t end_canceling(struct stream_task *t)
 
 static uint32_t end_finished(struct stream_task *t)
 {
-	if (t->config.files != NULL)
-		operator_files_stop(t->config.files);
+	stop_storing(t);
 	subtask_checkpoint_coordinator_close(t->checkpoints);
 	if (!is_wound_down(t))
 		return 0;
@@ -324,6 +337,18 @@ static uint32_t serve_files(struct stream_task *t)
 		work++;
 	}
 	if (operator_files_failure(t->config.files, &text) != 0)
+		stream_task_fail(t, text);
+	return work;
+}
+
+static uint32_t serve_journal(struct stream_task *t)
+{
+	const char *text = "";
+
+	if (t->journal == NULL)
+		return 0;
+	uint32_t work = journal_step(t->journal, t->now_ns);
+	if (journal_failure(t->journal, &text) != 0)
 		stream_task_fail(t, text);
 	return work;
 }
@@ -405,7 +430,7 @@ static uint32_t end_turn(struct stream_task *t, uint32_t work)
 uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
 {
 	begin_turn(t, now_ns);
-	uint32_t work = serve_files(t);
+	uint32_t work = serve_files(t) + serve_journal(t);
 	work += hear(t);
 	stream_task_run_timers(t, now_ns);
 	work += stream_task_take_ends(t);
@@ -416,7 +441,7 @@ uint32_t stream_task_turn(struct stream_task *t, uint64_t now_ns)
 uint32_t stream_task_serve(struct stream_task *t, uint64_t now_ns)
 {
 	begin_turn(t, now_ns);
-	uint32_t work = serve_files(t);
+	uint32_t work = serve_files(t) + serve_journal(t);
 	work += hear(t);
 	if (t->config.input_count == 0)
 		work += take(t);

@@ -29,6 +29,7 @@ struct channel_state_writer;
 struct checkpoint_options;
 struct clock;
 struct input_gate;
+struct journal;
 struct operator_files;
 struct output_gate;
 struct savepoint_locations;
@@ -76,6 +77,9 @@ struct stream_task_config {
 
 int stream_task_create(struct stream_task **out, const struct stream_task_config *config);
 void stream_task_destroy(struct stream_task *t);
+
+/* Borrowed; driven each turn from now on.  NULL: its source has none.  Before start. */
+void stream_task_give_journal(struct stream_task *t, struct journal *journal);
 
 /* Reports RUNNING. */
 void stream_task_start(struct stream_task *t);

@@ -11,6 +11,7 @@
 #include "dataplane/checkpoint/checkpoint_responder.h"
 #include "dataplane/checkpoint/input_persister.h"
 #include "dataplane/checkpoint/operator_files.h"
+#include "dataplane/journal/journal.h"
 #include "dataplane/checkpoint/subtask_checkpoint_coordinator.h"
 #include "dataplane/operator/chain.h"
 #include "dataplane/task/stream_task.h"
@@ -38,6 +39,7 @@ struct stream_task {
 	uint64_t not_before_ns;
 
 	struct subtask_checkpoint_coordinator *checkpoints;
+	struct journal *journal;	   /* of its source, or NULL */
 	struct barrier_handler *handler;   /* NULL: no inputs */
 	struct input_persister *persister; /* NULL: no inputs */
 	int64_t input_known_id; /* all its barriers are in, not all that they overtook; 0: none */

@@ -20,6 +20,7 @@
 
 struct buf_pool;
 struct channel_state_writer;
+struct journal;
 struct mail;
 struct store;
 struct task_group;
@@ -40,8 +41,10 @@ struct task {
 	struct event_port events;
 	struct file_port file_port;
 	struct operator_files *files;
-	/* Shares of the worker's: each of the two reaps its own completions. */
-	struct store *writer_stores[ASYNC_PARTS_MAX], *files_store;
+	struct journal_port journal_port;
+	struct journal *journal; /* of its source, or NULL */
+	/* Shares of the worker's: each reaps its own completions. */
+	struct store *writer_stores[ASYNC_PARTS_MAX], *files_store, *journal_store;
 	uint32_t writer_count; /* snapshots at a time */
 	struct state_writer *writers[ASYNC_PARTS_MAX];
 	uint32_t operator_count;

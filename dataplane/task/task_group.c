@@ -134,6 +134,7 @@ static struct chain_config chain_config_of(struct task_group *g, struct task *t,
 		.checkpointing = d->checkpointing,
 		.files = &t->file_port,
 		.events = &t->events,
+		.journals = &t->journal_port,
 		.ports = g->config.packet_ports,
 	};
 }
@@ -422,6 +423,7 @@ static int build_task(struct task_group *g, uint32_t index, uint8_t *memory,
 	struct task *t = &g->tasks[index];
 
 	t->file_port = (struct file_port){file_open, file_write, file_close, file_publish};
+	t->journal_port = task_group_journal_port();
 	int status = attach_stores(t, plan->files_bytes > 0);
 	if (status == 0)
 		status = declare_task(g, t, operators, error);
@@ -448,6 +450,8 @@ static int open_task(struct task *t, char error[TASKMANAGER_ERROR_BYTES])
 
 	if (status != 0)
 		snprintf(error, TASKMANAGER_ERROR_BYTES, "%s", chain_failure(t->chain));
+	else
+		stream_task_give_journal(t->stream, t->journal);
 	return status;
 }
 

@@ -53,6 +53,11 @@ struct task_group {
 	struct task tasks[];
 };
 
+/* ---- task_group_journal.c ---- */
+
+/* What the source of a task opens its journal through. */
+struct journal_port task_group_journal_port(void);
+
 static inline struct task *task_of_files(struct file_port *port)
 {
 	return (struct task *)((char *)port - offsetof(struct task, file_port));

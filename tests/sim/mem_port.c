@@ -4,7 +4,7 @@
 
 #include "dataplane/base/check.h"
 
-enum { PACKETS_MAX = 1024 };
+enum { PACKETS_MAX = 8192 };
 
 struct packet {
 	uint8_t *bytes;

@@ -34,6 +34,7 @@ struct harness {
 	int files[HARNESS_FILES_MAX]; /* descriptor + 1; 0 free */
 	struct weir_packet_port *port;
 	uint32_t port_use; /* who has it */
+	struct journal_port *journals;
 	uint64_t disk_bytes;
 	uint32_t publish_count, publishes_left;
 	int publish_status;

@@ -1,5 +1,6 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/operator/chain.h"
 #include "tests/support/harness_internal.h"
 
 #include <errno.h>
@@ -349,6 +350,23 @@ static void port_release(
 	h->port_use &= ~(uint32_t)use;
 }
 
+static struct weir_journal *journal_open(struct weir_context *ctx,
+		const struct weir_journal_config *config, bool *is_final,
+		char error[WEIR_ERROR_BYTES])
+{
+	struct journal_port *journals = of(ctx)->journals;
+
+	CHECK(journals != NULL);
+	return journals->open(journals, config, is_final, error);
+}
+
+static void journal_close(struct weir_context *ctx, struct weir_journal *journal)
+{
+	struct journal_port *journals = of(ctx)->journals;
+
+	journals->close(journals, journal);
+}
+
 const struct weir_services *harness_services(void)
 {
 	static const struct weir_services services = {WEIR_ABI_VERSION, sizeof(services), info,
@@ -356,7 +374,7 @@ const struct weir_services *harness_services(void)
 			list_at, list_add, list_remove, keyed_put, keyed_get, keyed_next,
 			keyed_remove, keyed_count, counter, file_open, file_write, file_close,
 			file_publish, queue_create, queue_destroy, queue_push, queue_pop,
-			send_event, fail, port_acquire, port_release};
+			send_event, fail, port_acquire, port_release, journal_open, journal_close};
 
 	return &services;
 }

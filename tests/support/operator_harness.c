@@ -44,6 +44,7 @@ struct harness *harness_create(const struct harness_config *config)
 	h->disk_bytes = UINT64_MAX;
 	h->publishes_left = UINT32_MAX;
 	h->port = config->port;
+	h->journals = config->journals;
 	h->out_watermark = WEIR_WATERMARK_NONE;
 	resolve(h, config->params);
 	snprintf(h->attempt_id, sizeof(h->attempt_id), "%032llx",

@@ -18,6 +18,7 @@
 
 struct harness;
 struct harness_snapshot;
+struct journal_port;
 
 struct harness_config {
 	const struct weir_operator *op;
@@ -28,6 +29,7 @@ struct harness_config {
 	uint64_t attempt;                /* makes the attempt id */
 	bool without_checkpoints;
 	struct weir_packet_port *port; /* what port_acquire gives; may be NULL */
+	struct journal_port *journals; /* behind journal_open; may be NULL */
 };
 
 /* Declares and lays out state.  A refused parameter or declaration is the text of
