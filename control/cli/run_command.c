@@ -32,6 +32,8 @@ static const char help[] =
 		"  --link af_packet:IF,IF...|af_xdp:IF,IF...\n"
 		"                          it runs on all, each with a network interface of its\n"
 		"                          own (as root)\n"
+		"  --link pci:ADDRESS,ADDRESS...\n"
+		"                          the same, each with a NIC of its own that vfio-pci has\n"
 		"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"
 		"  --allow-rewind          when the newest checkpoint is damaged take an older\n"
 		"                          one, and withdraw the output committed above it\n"
@@ -48,6 +50,7 @@ static const char help[] =
 		"  weir run job.yaml --taskmanagers 2 -D execution.checkpointing.interval=100ms\n"
 		"  weir run job.yaml --taskmanagers 2 --link memif\n"
 		"  weir run job.yaml --taskmanagers 3 --link af_packet:veth0,veth1,veth2\n"
+		"  weir run job.yaml --taskmanagers 2 --link pci:0000:03:00.0,0000:03:00.1\n"
 		"  weir run job.yaml --restore latest --json\n";
 
 /* -1: go on; else the exit code. */

@@ -184,6 +184,8 @@ static int start_taskmanager(struct run *r, uint32_t index)
 		run_link_words(&r->options->link, index, (int)getpid(),
 				(uint32_t)config_int(r->config, "weir.link.mtu"), &link);
 		own[2] = "-D";
+		if (link.eal[0] == '\0')
+			own[4] = NULL;
 	}
 	return start_child(r, &r->taskmanagers[index], own);
 }

@@ -10,6 +10,7 @@ static const char *const names[] = {
 		[RUN_LINK_VHOST] = "vhost",
 		[RUN_LINK_AF_PACKET] = "af_packet",
 		[RUN_LINK_AF_XDP] = "af_xdp",
+		[RUN_LINK_PCI] = "pci",
 };
 
 enum {
@@ -35,6 +36,20 @@ static bool is_interface(const char *name)
 	return true;
 }
 
+/* In full, as EAL names its port: 0000:03:00.0. */
+static bool is_pci_address(const char *text)
+{
+	static const char form[] = "xxxx:xx:xx.x";
+
+	if (strlen(text) != sizeof(form) - 1)
+		return false;
+	for (size_t i = 0; i < sizeof(form) - 1; i++) {
+		if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) : text[i] != form[i])
+			return false;
+	}
+	return true;
+}
+
 static bool take_interfaces(struct run_link *l, const char *text)
 {
 	char list[RUN_LINK_TEXT_BYTES], *rest;
@@ -44,7 +59,8 @@ static bool take_interfaces(struct run_link *l, const char *text)
 	snprintf(list, sizeof(list), "%s", text);
 	for (char *name = strtok_r(list, ",", &rest); name != NULL;
 			name = strtok_r(NULL, ",", &rest)) {
-		if (!is_interface(name) || l->interface_count == RUN_LINK_INTERFACES_MAX)
+		if (!(l->kind == RUN_LINK_PCI ? is_pci_address(name) : is_interface(name)) ||
+				l->interface_count == RUN_LINK_INTERFACES_MAX)
 			return false;
 		snprintf(l->interfaces[l->interface_count++], RUN_LINK_NAME_BYTES, "%s", name);
 	}
@@ -63,9 +79,10 @@ static bool check_counts(const struct run_link *l, uint32_t count, char error[RU
 		return count == 2 && l->interface_count == 0;
 	}
 	snprintf(error, RUN_LINK_TEXT_BYTES,
-			"--link %s: name a network interface for each of %u TaskManagers (at "
-			"least 2), such as %s:veth0,veth1",
-			name, count, name);
+			"--link %s: name a %s for each of %u TaskManagers (at least 2), such as "
+			"%s:%s",
+			name, l->kind == RUN_LINK_PCI ? "NIC" : "network interface", count, name,
+			l->kind == RUN_LINK_PCI ? "0000:03:00.0,0000:03:00.1" : "veth0,veth1");
 	return count >= 2 && count == l->interface_count;
 }
 
@@ -81,16 +98,18 @@ bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_c
 	}
 	if (l->kind == RUN_LINK_NONE) {
 		snprintf(error, RUN_LINK_TEXT_BYTES,
-				"--link: expected memif, vhost, af_packet:IF,IF..., or "
-				"af_xdp:IF,IF...; for other ports start weir-taskmanager with "
-				"weir.link.port");
+				"--link: expected memif, vhost, af_packet:IF,IF..., "
+				"af_xdp:IF,IF..., or pci:ADDRESS,ADDRESS...; for other ports start "
+				"weir-taskmanager with weir.link.port");
 		return false;
 	}
 	if (text[length] == ':' && !take_interfaces(l, text + length + 1)) {
 		snprintf(error, RUN_LINK_TEXT_BYTES,
-				"--link: expected at most %d names of network interfaces after "
-				"the colon, with commas between",
-				RUN_LINK_INTERFACES_MAX);
+				"--link: expected at most %d %s after the colon, with commas "
+				"between",
+				RUN_LINK_INTERFACES_MAX,
+				l->kind == RUN_LINK_PCI ? "PCI addresses such as 0000:03:00.0"
+							: "names of network interfaces");
 		return false;
 	}
 	return check_counts(l, taskmanager_count, error);
@@ -110,6 +129,11 @@ void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t 
 {
 	char device[16], arguments[160], path[64];
 
+	if (l->kind == RUN_LINK_PCI) {
+		snprintf(w->port, sizeof(w->port), "weir.link.port=%s", l->interfaces[index]);
+		w->eal[0] = '\0';
+		return;
+	}
 	snprintf(device, sizeof(device), "%s0", names[l->kind]);
 	print_socket(run, path);
 	switch (l->kind) {
@@ -133,6 +157,7 @@ void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t 
 		snprintf(arguments, sizeof(arguments), "iface=%s,force_copy=1,busy_budget=0",
 				l->interfaces[index]);
 		break;
+	case RUN_LINK_PCI:
 	case RUN_LINK_NONE:
 		break;
 	}

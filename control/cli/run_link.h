@@ -23,6 +23,7 @@ enum run_link_kind {
 	RUN_LINK_VHOST,     /* the same, by vhost-user and virtio-user */
 	RUN_LINK_AF_PACKET, /* a network interface for each */
 	RUN_LINK_AF_XDP,
+	RUN_LINK_PCI, /* a NIC for each, which vfio-pci has */
 };
 
 struct run_link {
@@ -31,13 +32,13 @@ struct run_link {
 	char interfaces[RUN_LINK_INTERFACES_MAX][RUN_LINK_NAME_BYTES];
 };
 
-/* Of "memif", "vhost", "af_packet:IF,IF...", "af_xdp:IF,IF..."; `taskmanager_count`: how many are
- * to be joined. */
+/* Of "memif", "vhost", "af_packet:IF,IF...", "af_xdp:IF,IF...", "pci:ADDRESS,ADDRESS...";
+ * `taskmanager_count`: how many are to be joined. */
 bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_count,
 		char error[RUN_LINK_TEXT_BYTES]);
 
-/* Config of TaskManager `index`, as KEY=VALUE; `run`: the id of the process that runs them; `mtu`
- * as in weir.link.mtu. */
+/* Config of TaskManager `index`, as KEY=VALUE, `eal` empty when the port needs none; `run`: the id
+ * of the process that runs them; `mtu` as in weir.link.mtu. */
 struct run_link_words {
 	char port[RUN_LINK_TEXT_BYTES], eal[RUN_LINK_TEXT_BYTES];
 };

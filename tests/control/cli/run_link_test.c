@@ -74,6 +74,25 @@ Test(run_link, gives_each_an_interface)
 	cr_assert_not_null(strstr(w.eal, "net_af_xdp0,iface=a,"), "%s", w.eal);
 }
 
+Test(run_link, gives_each_a_nic_and_leaves_the_words_for_eal_alone)
+{
+	struct run_link l = parsed("pci:0000:03:00.0,0000:03:00.1", 2);
+	struct run_link_words w;
+
+	run_link_words(&l, 1, 77, 0, &w);
+	cr_assert_str_eq(w.port, "weir.link.port=0000:03:00.1");
+	cr_assert_str_eq(w.eal, "");
+}
+
+Test(run_link, refuses_what_is_no_pci_address_in_full)
+{
+	refused("pci", 2, "pci:0000:03:00.0,0000:03:00.1");
+	refused("pci:0000:03:00.0", 2, "a NIC for each of 2 TaskManagers");
+	refused("pci:03:00.0,03:00.1", 2, "PCI addresses such as 0000:03:00.0");
+	refused("pci:eth0,eth1", 2, "PCI addresses");
+	refused("pci:0000:03:00.0,0000-03:00.1", 2, "PCI addresses");
+}
+
 Test(run_link, refuses_what_cannot_be_joined)
 {
 	refused("memif", 1, "joins two: give --taskmanagers 2");
