@@ -13,7 +13,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCENARIO = "tests/scenario/weir-scenario"
 SCRIPTS = "scripts"
-SPARE_SECONDS = 5
+SPARE_SECONDS = 3
 SETUP_SECONDS = 900
 
 # Made shared in the copy, so that a mutant is linked in no time: file, libraries.
@@ -271,7 +271,7 @@ class Bench:
             for test in self.tests_in_order(group, file, counts, build):
                 usual = self.tree.durations[build + " " + name_of(test, group)]
                 noticed = self.tree.try_test(build, test, group, libraries,
-                                             SPARE_SECONDS + 20 * usual)
+                                             SPARE_SECONDS + 8 * usual)
                 if noticed is not None:
                     counts[test] = counts.get(test, 0) + 1
                     return noticed

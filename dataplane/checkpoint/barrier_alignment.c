@@ -88,8 +88,6 @@ static void abort_checkpoint(struct barrier_handler *h, int64_t id, enum decline
 	CHECK(id >= h->current);
 	h->current = id;
 	h->last_done = id;
-	forget_aligned(h);
-	h->target_count = 0;
 	h->deadline_ns = DEADLINE_NONE;
 	if (h->is_unaligned && h->is_collecting)
 		barrier_decide_id(h, BARRIER_STOP, aborted);
@@ -123,7 +121,6 @@ static bool is_stale(const struct barrier_handler *h, int64_t id)
 
 static void complete(struct barrier_handler *h)
 {
-	forget_aligned(h);
 	h->last_done = h->current;
 	h->deadline_ns = DEADLINE_NONE;
 	barrier_decide_id(h, BARRIER_ALL_RECEIVED, h->current);

@@ -54,6 +54,8 @@ static const struct barrier_row ROWS[] = {
 				"block2 trigger5 resume1 resume2", 5, 0},
 		{"ended while collecting, cancel", "b5@1 e@0", "x5@2", "resume1 abort5:cancelled",
 				5, 0},
+		{"ended behind its barrier", "b5@0 e@0 b5@1", "b5@2",
+				"block2 trigger5 resume1 resume2", 5, 0},
 		/* one channel is left */
 		{"last channel, barrier", "e@0 e@1", "b5@2", "block2 trigger5 resume2", 5, 0},
 		{"last channel, cancel", "e@0 e@1", "x5@2", "abort5:cancelled", 5, 0},
@@ -98,6 +100,9 @@ static const struct barrier_row ALTERNATING[] = {
 				"convert1", 6, 6},
 		{"AW, timer, the one before was collected", "t5@0 x5@1 a6@1 +100@0", "*@0",
 				"convert1", 6, 6},
+		{"AW, the announced channel ended", "a5@1 a5@0 e@1 +100@0", "*@0", "convert0", 5,
+				5},
+		{"AW, first channel knows newer", "n6@0", "u5@1", "abort5:seen-newer", 5, 0},
 		{"AW, channel knows newer", "n6@2", "u5@0", "abort5:seen-newer", 5, 0},
 		/* collecting, aligned */
 		{"AC, all", "t5@0 t5@1", "t5@2",
@@ -197,6 +202,23 @@ Test(barrier_handler, tells_a_checkpoint_that_timed_out_from_one_that_came_unali
 	cr_assert(!has_timed_out(&r, 6));
 	barrier_run_tell(&r, "u6@1 u6@2");
 	cr_assert(!has_timed_out(&r, 6));
+	barrier_run_close(&r);
+}
+
+/* IC-9. */
+Test(barrier_handler, overtakes_from_the_unaligned_snapshot_to_the_last_barrier)
+{
+	struct barrier_run r;
+
+	barrier_run_open(&r, 3, true);
+	barrier_run_tell(&r, "t5@0");
+	cr_assert_not(barrier_handler_is_overtaking(r.handler)); /* it aligns */
+	barrier_run_tell(&r, "a6@1 +100@0 *@0");
+	cr_assert_not(barrier_handler_is_overtaking(r.handler)); /* no barrier has come */
+	barrier_run_tell(&r, "c6@1");
+	cr_assert(barrier_handler_is_overtaking(r.handler));
+	barrier_run_tell(&r, "t6@0 t6@2");
+	cr_assert_not(barrier_handler_is_overtaking(r.handler));
 	barrier_run_close(&r);
 }
 
@@ -388,6 +410,18 @@ Test(barrier_handler, what_an_end_aborted_is_not_measured)
 	r.now_ns = 50;
 	barrier_handler_add_bytes(r.handler, 5);
 	expect_metrics(&r, 1, 0, 0, 0);
+	barrier_run_close(&r);
+}
+
+Test(barrier_handler, a_start_delay_of_a_millisecond_is_one)
+{
+	struct barrier_run r;
+
+	barrier_run_open(&r, 2, true);
+	r.timestamp_ms = 498;
+	r.wall_ms = 499;
+	barrier_run_tell(&r, "b1@0");
+	expect_metrics(&r, 1, 0, 1000000, 0);
 	barrier_run_close(&r);
 }
 

@@ -28,6 +28,9 @@ static const struct barrier_row COUNTING[] = {
 		{"end completes an aborted one", "b5@0 x5@1", "e@2", "", 5, 0},
 		{"one channel left, barrier", "e@0 e@1", "b5@2", "trigger5", -1, 0},
 		{"one channel left, cancel", "e@0 e@1", "x5@2", "abort5:cancelled", -1, 0},
+		{"one channel left, cancel, known", "b5@0 e@0 e@1", "x5@2", "abort5:cancelled", 5,
+				0},
+		{"one channel left, late cancel", "b5@0 b5@1 b5@2 e@0 e@1", "x5@2", "", 5, 0},
 		{"one channel left, known", "b5@0 b5@1 e@0", "e@1", "", 5, 5},
 };
 
@@ -157,6 +160,35 @@ Test(barrier_tracker, what_is_measured_is_the_newest_whatever_older_ones_come_to
 	barrier_run_tell(&r, "e@0 e@1");
 	barrier_run_tell(&r, "b8@2"); /* BT-2 */
 	cr_expect_eq(metrics_of(&r, 8).start_delay_ns, 3000000);
+	barrier_run_tell(&r, "x9@2");
+	cr_expect_eq(metrics_of(&r, 8).start_delay_ns, 0);
+	barrier_run_close(&r);
+}
+
+Test(barrier_tracker, what_is_aborted_is_not_measured_and_others_are)
+{
+	struct barrier_run r;
+
+	barrier_run_open_counting(&r, 3, true);
+	r.wall_ms = 3;
+	barrier_run_tell(&r, "b5@0 b6@0 x5@1");
+	cr_expect_eq(metrics_of(&r, 6).start_delay_ns, 3000000);
+	barrier_run_tell(&r, "x6@1");
+	cr_expect_eq(metrics_of(&r, 6).start_delay_ns, 0);
+	barrier_run_close(&r);
+}
+
+/* BT-6 with the feature off: as many as are counted. */
+Test(barrier_tracker, without_finished_tasks_an_end_aborts_fifty)
+{
+	struct barrier_run r;
+
+	barrier_run_open_counting(&r, 2, false);
+	for (int64_t id = 1; id <= 50; id++)
+		tell_number(&r, "b%" PRId64 "@%u", id, 0, "");
+	cr_expect_eq(barrier_handler_pending_count(r.handler), 50);
+	barrier_run_tell(&r, "e@1");
+	cr_expect_eq(barrier_handler_pending_count(r.handler), 0);
 	barrier_run_close(&r);
 }
 
