@@ -400,6 +400,18 @@ bool channel_files_are_free(const struct channel_state_executor *e)
 	return true;
 }
 
+bool channel_files_are_writing(const struct channel_state_executor *e)
+{
+	for (uint32_t i = 0; i < CHANNEL_STATE_FILES_MAX; i++) {
+		const struct channel_file *f = &e->files[i];
+
+		if (f->chunk_count > 0 && (f->phase == CHANNEL_FILE_COLLECTING ||
+						f->phase == CHANNEL_FILE_TABLE))
+			return true;
+	}
+	return false;
+}
+
 bool channel_files_are_hung(const struct channel_state_executor *e)
 {
 	return inflight_count(e) > 0 && e->now_ns - e->progress_ns > e->config.patience_ns;

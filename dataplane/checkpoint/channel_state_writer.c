@@ -224,6 +224,11 @@ uint32_t channel_state_writer_step(struct channel_state_writer *w, uint64_t now_
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
+bool channel_state_writer_is_writing(const struct channel_state_writer *w)
+{
+	return channel_files_are_writing(w->executor);
+}
+
 bool channel_state_writer_has(const struct channel_state_writer *w, int64_t checkpoint_id)
 {
 	return checkpoint_id > 0 && channel_writer_result(w, checkpoint_id) != NULL;

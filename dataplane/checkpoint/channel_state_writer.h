@@ -93,6 +93,9 @@ const struct channel_state_result *channel_state_writer_result(
 /* CS-5.  Nothing to do for an id not begun or dropped. */
 void channel_state_writer_remove(struct channel_state_writer *w, int64_t checkpoint_id);
 
+/* True while data that was handed in, by any subtask of the file, is not durable yet. */
+bool channel_state_writer_is_writing(const struct channel_state_writer *w);
+
 /* Buffers and bytes of records handed in for a checkpoint, this far; 0 when it is not here. */
 uint64_t channel_state_writer_bytes(const struct channel_state_writer *w, int64_t checkpoint_id);
 

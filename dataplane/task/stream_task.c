@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dataplane/base/check.h"
+#include "dataplane/checkpoint/channel_state_writer.h"
 #include "dataplane/task/stream_task_internal.h"
 
 /* ---- answers for checkpoints ---- */
@@ -395,9 +396,17 @@ static uint32_t hear(struct stream_task *t)
 	return t->config.input_count > 0 ? stream_task_hear(t) : 0;
 }
 
+/* An operator that blocks in its call holds up its worker, and with it each step of the file that
+ * takes what was in flight, its own or a neighbour's.  So the next call waits a while for them. */
+static bool rests(const struct stream_task *t)
+{
+	return t->rests_until_ns > t->now_ns && t->config.channel_state != NULL &&
+			channel_state_writer_is_writing(t->config.channel_state);
+}
+
 static uint32_t take(struct stream_task *t)
 {
-	if (t->not_before_ns > t->now_ns)
+	if (t->not_before_ns > t->now_ns || rests(t))
 		return 0;
 	t->not_before_ns = 0;
 	return t->config.input_count > 0 ? stream_task_take_input(t) : stream_task_poll_source(t);

@@ -10,6 +10,8 @@
 enum { TURN_ITEMS_MAX = 16, TURN_POLLS_MAX = 8 };
 /* Nor does it begin another call of its operators when it has lasted so long: one may block. */
 enum { TURN_NS_MAX = 100000 };
+/* A rest is no shorter than what a disk can use, and no longer than it needs. */
+enum { REST_NS_MIN = 500000, REST_NS_MAX = 10000000 };
 
 /* The first `count` records. */
 static void shorten(struct weir_batch *batch, uint32_t count)
@@ -198,11 +200,29 @@ uint32_t stream_task_hear(struct stream_task *t)
 
 /* ---- the turn ---- */
 
-static bool is_turn_long(const struct stream_task *t)
+static void begin_calls(struct stream_task *t)
 {
-	struct clock *clock = t->config.clock;
+	t->called_ns = t->config.clock->now_ns(t->config.clock);
+}
 
-	return clock->now_ns(clock) >= t->now_ns + TURN_NS_MAX;
+/* Twice the call: the stream keeps a third of its pace while the disk is slow. */
+static uint64_t rest_after(uint64_t call_ns)
+{
+	if (call_ns < REST_NS_MIN / 2)
+		return REST_NS_MIN;
+	return call_ns < REST_NS_MAX / 2 ? 2 * call_ns : REST_NS_MAX;
+}
+
+/* A call that has blocked gives the disk time afterwards. */
+static bool is_turn_long(struct stream_task *t)
+{
+	uint64_t now_ns = t->config.clock->now_ns(t->config.clock);
+	uint64_t call_ns = now_ns - t->called_ns;
+
+	if (call_ns >= TURN_NS_MAX)
+		t->rests_until_ns = now_ns + rest_after(call_ns);
+	t->called_ns = now_ns;
+	return now_ns >= t->now_ns + TURN_NS_MAX;
 }
 
 uint32_t stream_task_take_ends(struct stream_task *t)
@@ -224,6 +244,7 @@ uint32_t stream_task_take_input(struct stream_task *t)
 {
 	uint32_t work = 0, dry = 0;
 
+	begin_calls(t);
 	for (uint32_t n = 0; n < TURN_ITEMS_MAX && dry < t->config.input_count; n++) {
 		if (!stream_task_can_take(t) || !chain_advance(t->config.chain))
 			break;
@@ -262,6 +283,7 @@ uint32_t stream_task_poll_source(struct stream_task *t)
 {
 	uint32_t work = 0;
 
+	begin_calls(t);
 	for (uint32_t n = 0; n < TURN_POLLS_MAX; n++) {
 		if (!stream_task_can_take(t) || t->phase != PHASE_RUNNING ||
 				!chain_advance(t->config.chain))

@@ -37,6 +37,8 @@ struct stream_task {
 	enum task_status status;
 	uint64_t now_ns;
 	uint64_t not_before_ns;
+	uint64_t called_ns;      /* when the call of the chain that is under way began */
+	uint64_t rests_until_ns; /* while what was in flight is written: see rests() */
 
 	struct subtask_checkpoint_coordinator *checkpoints;
 	struct journal *journal;	   /* of its source, or NULL */
