@@ -167,6 +167,12 @@ void input_persister_stop(struct input_persister *p, int64_t checkpoint_id)
 
 void input_persister_cancel(struct input_persister *p, int64_t checkpoint_id)
 {
+	if (p->checkpoint_id == checkpoint_id)
+		input_persister_cancel_up_to(p, checkpoint_id);
+}
+
+void input_persister_cancel_up_to(struct input_persister *p, int64_t checkpoint_id)
+{
 	for (uint32_t i = 0; i < p->channel_count; i++)
 		channel_state_persister_cancel(&p->channels[i].persister, checkpoint_id);
 }

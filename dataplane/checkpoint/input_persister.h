@@ -40,8 +40,12 @@ void input_persister_start(struct input_persister *p, int64_t checkpoint_id);
 /* "Checkpoint stopped": what has not come by now, and is not before a barrier, is not kept. */
 void input_persister_stop(struct input_persister *p, int64_t checkpoint_id);
 
-/* The checkpoint is not wanted any more. */
+/* That checkpoint is not wanted any more.  An older one that is under way is: with several at a
+ * time the coordinator may abort the younger one alone. */
 void input_persister_cancel(struct input_persister *p, int64_t checkpoint_id);
+
+/* Nor are older ones: what ended it in line has ended those too (BH-7). */
+void input_persister_cancel_up_to(struct input_persister *p, int64_t checkpoint_id);
 
 /* Hands over what has come.  To be called after gates have taken buffers, before these are
  * processed.  Returns how many buffers. */

@@ -107,7 +107,7 @@ static void trigger_on_barrier(struct stream_task *t, const struct event *barrie
 
 static void abort_on_barrier(struct stream_task *t, const struct barrier_decision *d)
 {
-	input_persister_cancel(t->persister, d->checkpoint_id);
+	input_persister_cancel_up_to(t->persister, d->checkpoint_id);
 	if (!fail_if_sync_savepoint(t, d->checkpoint_id))
 		subtask_checkpoint_coordinator_abort_on_barrier(
 				t->checkpoints, d->checkpoint_id, d->reason);

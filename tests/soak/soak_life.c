@@ -18,6 +18,7 @@ enum {
 	LOOK_AT_CLOCK_TURNS = 4096,
 	STILL_TURNS = 8, /* so many without work, and time passes faster */
 	SETTLE_TURNS_MAX = 200000,
+	ABORTED_MAX = 1000, /* then one may complete, however slow the disks are */
 };
 
 struct life {
@@ -262,7 +263,8 @@ static void have_checkpoints(struct life *l)
 		if (soak_coordinator_trigger(&l->c, !must && happens(l, l->life->savepoints),
 				    l->clock.wall_ms))
 			return;
-		if (l->c.pending_count > 0 && happens(l, l->life->aborts))
+		if (l->c.pending_count > 0 && l->c.aborted < ABORTED_MAX &&
+				happens(l, l->life->aborts))
 			soak_coordinator_abort(&l->c,
 					(uint32_t)prng_below(&l->prng, l->c.pending_count));
 	}

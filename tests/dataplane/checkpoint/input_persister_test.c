@@ -178,6 +178,23 @@ Test(input_persister, a_cancelled_checkpoint_gets_nothing_more)
 	bench_close(&b);
 }
 
+/* With several at a time the younger one may be aborted alone. */
+Test(input_persister, goes_on_with_a_checkpoint_when_a_younger_one_is_aborted)
+{
+	struct bench b;
+
+	bench_open(&b, 16, 8);
+	input_persister_start(b.persister, 1);
+	input_persister_cancel(b.persister, 2);
+	send_fixed(&b, 0, 4);
+	hear(&b);
+	expect_bytes(&b, 64);
+	cr_assert(input_persister_is_waiting(b.persister, 1));
+	input_persister_cancel_up_to(b.persister, 2);
+	cr_assert_not(input_persister_is_waiting(b.persister, 1));
+	bench_close(&b);
+}
+
 Test(input_persister, recovered_buffers_come_before_all_others)
 {
 	struct buf *recovered[2];
