@@ -73,6 +73,10 @@ def test(w):
     w.wait_for_checkpoint(under_way[1])
     os.unlink(gate)
     history = {c["id"]: c for c in statistics()["history"]}
+    expect_equal([history[i]["status"] for i in under_way], ["COMPLETED"] * 2,
+                 f"both complete: {history}")
+    # A directory that is read while others come and go may not show all that are there.
+    w.wait_for(lambda: set(under_way) <= set(w.checkpoints()), f"checkpoints {under_way} are there")
     older, younger = (history[i] for i in under_way)
     expect(younger["trigger_timestamp"] < older["latest_ack_timestamp"],
            f"they overlap: {older} {younger}")

@@ -73,7 +73,7 @@ TestSuite(nic_source_journal, .init = begin, .fini = end, .timeout = 60);
 
 static struct harness *create(uint32_t parallelism)
 {
-	char path[128];
+	static char path[128]; /* the operator keeps what it is given */
 	const struct param_text params[] = {{"port", "net_tap0"}, {"snap", "64 b"},
 			{"journal", path}, {"journal-lag", "512 kb"}, {"journal-segment", "1 mb"},
 			{0}};
