@@ -28,3 +28,12 @@ uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 	leave_vectors();
 	return ~crc;
 }
+
+uint32_t crc32c_around(const uint8_t *bytes, size_t size, size_t sum_at)
+{
+	static const uint8_t zeros[4];
+	uint32_t crc = crc32c(0, bytes, sum_at);
+
+	crc = crc32c(crc, zeros, sizeof(zeros));
+	return crc32c(crc, bytes + sum_at + 4, size - sum_at - 4);
+}

@@ -32,16 +32,6 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *text, const char *
 	return -EBADMSG;
 }
 
-/* Over all but the four bytes of the sum itself, which count as zeros. */
-static uint32_t sum_of(const uint8_t *bytes, size_t size, size_t sum_at)
-{
-	static const uint8_t zeros[4];
-	uint32_t crc = crc32c(0, bytes, sum_at);
-
-	crc = crc32c(crc, zeros, sizeof(zeros));
-	return crc32c(crc, bytes + sum_at + 4, size - sum_at - 4);
-}
-
 /* ---- encode ---------------------------------------------------------------------------------- */
 
 void channel_state_encode_header(uint8_t *room, const struct channel_state_header *h)
@@ -53,7 +43,8 @@ void channel_state_encode_header(uint8_t *room, const struct channel_state_heade
 	put_u64(room + 24, h->table_offset);
 	put_u64(room + 32, h->table_bytes);
 	put_u32(room + 40, h->section_count);
-	put_u32(room + SUM_AT_HEADER, sum_of(room, CHANNEL_STATE_HEADER_BYTES, SUM_AT_HEADER));
+	put_u32(room + SUM_AT_HEADER,
+			crc32c_around(room, CHANNEL_STATE_HEADER_BYTES, SUM_AT_HEADER));
 }
 
 void channel_state_encode_section(uint8_t *room, const struct channel_state_section *s)
@@ -82,7 +73,8 @@ void channel_state_encode_chunk(uint8_t *room, const struct channel_state_chunk 
 
 uint32_t channel_state_seal_section(uint8_t *section, uint32_t chunk_count)
 {
-	uint32_t crc = sum_of(section, channel_state_section_bytes(chunk_count), SUM_AT_SECTION);
+	uint32_t crc = crc32c_around(
+			section, channel_state_section_bytes(chunk_count), SUM_AT_SECTION);
 
 	put_u32(section + SUM_AT_SECTION, crc);
 	return crc;
@@ -99,7 +91,7 @@ int channel_state_decode_header(struct channel_state_header *h, const uint8_t *b
 		return refuse(text, "channel-state file of version %u; this is %d",
 				get_u32(bytes + 8), CHANNEL_STATE_VERSION);
 
-	uint32_t crc = sum_of(bytes, CHANNEL_STATE_HEADER_BYTES, SUM_AT_HEADER);
+	uint32_t crc = crc32c_around(bytes, CHANNEL_STATE_HEADER_BYTES, SUM_AT_HEADER);
 	if (crc != get_u32(bytes + SUM_AT_HEADER))
 		return refuse(text, "the checksum of its header is %08x instead of %08x", crc,
 				get_u32(bytes + SUM_AT_HEADER));
@@ -150,7 +142,7 @@ int channel_state_check_section(const uint8_t *bytes, size_t size, uint32_t *crc
 	if (channel_state_section_bytes(s.chunk_count) > size)
 		return refuse(text, "a section of channel state with %u buffers ends after %zu "
 				"bytes", s.chunk_count, size);
-	*crc = sum_of(bytes, channel_state_section_bytes(s.chunk_count), SUM_AT_SECTION);
+	*crc = crc32c_around(bytes, channel_state_section_bytes(s.chunk_count), SUM_AT_SECTION);
 	if (*crc != get_u32(bytes + SUM_AT_SECTION))
 		return refuse(text, "the checksum of a section of channel state is %08x instead of "
 				"%08x", *crc, get_u32(bytes + SUM_AT_SECTION));

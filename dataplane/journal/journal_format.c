@@ -32,15 +32,6 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *text, const char *
 	return -EBADMSG;
 }
 
-static uint32_t sum_of(const uint8_t *bytes, size_t size, size_t sum_at)
-{
-	static const uint8_t zeros[4];
-	uint32_t crc = crc32c(0, bytes, sum_at);
-
-	crc = crc32c(crc, zeros, sizeof(zeros));
-	return crc32c(crc, bytes + sum_at + 4, size - sum_at - 4);
-}
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
 void journal_name(char name[JOURNAL_NAME_BYTES], uint64_t ordinal)
@@ -83,7 +74,7 @@ void journal_encode_header(uint8_t *room, const struct journal_segment_header *h
 	put_u64(room + 24, h->ordinal);
 	put_u64(room + 32, h->first);
 	put_u32(room + 40, h->record_bytes_max);
-	put_u32(room + SUM_AT_HEADER, sum_of(room, JOURNAL_HEADER_BYTES, SUM_AT_HEADER));
+	put_u32(room + SUM_AT_HEADER, crc32c_around(room, JOURNAL_HEADER_BYTES, SUM_AT_HEADER));
 }
 
 int journal_decode_header(struct journal_segment_header *h, const uint8_t *bytes, size_t size,
@@ -94,7 +85,7 @@ int journal_decode_header(struct journal_segment_header *h, const uint8_t *bytes
 	if (get_u32(bytes + 8) != JOURNAL_VERSION)
 		return refuse(text, "segment of version %u; this is %d", get_u32(bytes + 8),
 				JOURNAL_VERSION);
-	uint32_t crc = sum_of(bytes, JOURNAL_HEADER_BYTES, SUM_AT_HEADER);
+	uint32_t crc = crc32c_around(bytes, JOURNAL_HEADER_BYTES, SUM_AT_HEADER);
 	if (crc != get_u32(bytes + SUM_AT_HEADER))
 		return refuse(text, "the checksum of its header is %08x instead of %08x", crc,
 				get_u32(bytes + SUM_AT_HEADER));
@@ -126,7 +117,7 @@ uint32_t journal_seal_block(uint8_t *block, const struct journal_block_head *hea
 	put_u32(block + 32, head->count);
 	put_u32(block + 36, head->bytes);
 	put_u32(block + 40, crc32c(0, block + JOURNAL_BLOCK_HEAD_BYTES, head->bytes));
-	put_u32(block + SUM_AT_BLOCK, sum_of(block, JOURNAL_BLOCK_HEAD_BYTES, SUM_AT_BLOCK));
+	put_u32(block + SUM_AT_BLOCK, crc32c_around(block, JOURNAL_BLOCK_HEAD_BYTES, SUM_AT_BLOCK));
 	return total;
 }
 
@@ -135,7 +126,7 @@ int journal_decode_head(struct journal_block_head *head, const uint8_t *bytes, s
 {
 	if (size < JOURNAL_BLOCK_HEAD_BYTES || get_u32(bytes) != block_magic)
 		return refuse(text, "no block begins here");
-	uint32_t crc = sum_of(bytes, JOURNAL_BLOCK_HEAD_BYTES, SUM_AT_BLOCK);
+	uint32_t crc = crc32c_around(bytes, JOURNAL_BLOCK_HEAD_BYTES, SUM_AT_BLOCK);
 	if (crc != get_u32(bytes + SUM_AT_BLOCK))
 		return refuse(text, "the checksum of the head of a block is %08x instead of %08x",
 				crc, get_u32(bytes + SUM_AT_BLOCK));

@@ -16,6 +16,18 @@ static uint32_t slow_crc32c(uint32_t crc, const uint8_t *bytes, size_t size)
 	return ~crc;
 }
 
+Test(crc, of_bytes_that_hold_it_takes_its_place_for_zeros)
+{
+	uint8_t bytes[16] = {1, 2, 3, 4, 0, 0, 0, 0, 5};
+	uint32_t crc = crc32c(0, bytes, sizeof(bytes));
+
+	for (uint32_t i = 4; i < 8; i++)
+		bytes[i] = 0xff;
+	cr_assert_eq(crc32c_around(bytes, sizeof(bytes), 4), crc);
+	bytes[8]++;
+	cr_assert_neq(crc32c_around(bytes, sizeof(bytes), 4), crc);
+}
+
 Test(crc, is_the_one_of_castagnoli)
 {
 	uint8_t bytes[2048];
