@@ -107,8 +107,9 @@ void eal_stop(void)
 	char path[256];
 	const char *base = getuid() == 0 ? "/var/run" : getenv("XDG_RUNTIME_DIR");
 
-	rte_eal_cleanup();
-	/* The EAL leaves its (empty) run directory behind. */
+	/* No rte_eal_cleanup: it unmaps what its interrupt thread goes on reading (net_memif leaves
+	 * its listener there), and what it gives back goes with the process.  The EAL leaves its
+	 * (empty) run directory behind. */
 	snprintf(path, sizeof(path), "%s/dpdk/%s%d", base != NULL ? base : "/tmp", run_prefix,
 			(int)getpid());
 	(void)rmdir(path);

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "nic/interrupt_thread.h"
 #include "nic/port_driver.h"
 #include "nic/port_mtu.h"
 
@@ -23,7 +23,6 @@ enum {
 	DRIVER_BYTES = 32,
 	RX_SLACK = 256, /* received and not yet released, and what the cache hides */
 	POOL_CACHE = 64,
-	STOP_US = 50000,
 	MEMORY_SLACK = 2048,              /* frames */
 	MEMORY_DEVICE_BYTES = 8 << 20,    /* what it takes beside its frames */
 	MBUF_BYTES = 512,
@@ -240,6 +239,11 @@ static bool is_somebody_in(const struct port *p)
 	return false;
 }
 
+static int control(const struct port *p, int (*call)(uint16_t port_id))
+{
+	return p->traits->hears_peer ? interrupt_thread_call(call, p->id) : call(p->id);
+}
+
 void port_try_start(struct port *p)
 {
 	if (!p->traits->dials)
@@ -249,8 +253,8 @@ void port_try_start(struct port *p)
 		atomic_store(&p->is_started, was_started); /* the next time it is out */
 		return;
 	}
-	(void)rte_eth_dev_stop(p->id);
-	atomic_store(&p->is_started, rte_eth_dev_start(p->id) == 0);
+	(void)control(p, rte_eth_dev_stop);
+	atomic_store(&p->is_started, control(p, rte_eth_dev_start) == 0);
 }
 
 /* It would say so at each attempt. */
@@ -269,7 +273,7 @@ static int start(struct port *p, const struct port_config *config)
 	if (rc != 0 && rc != -ENOTSUP && !p->traits->copies)
 		return rc;
 	hush(p);
-	rc = rte_eth_dev_start(p->id);
+	rc = control(p, rte_eth_dev_start);
 	p->steering = p->queue_count == 1 ? PORT_STEERING_ONE : PORT_STEERING_PAIRED;
 	if (rc != 0)
 		return p->traits->dials ? 0 : rc;
@@ -313,12 +317,8 @@ void port_stop(struct port *p)
 		return;
 	p->is_closed = true;
 	if (p->is_started)
-		(void)rte_eth_dev_stop(p->id);
-	/* net_memif hears on another thread of a peer that goes, and is not safe against that while
-	 * it closes. */
-	if (p->traits->dials)
-		usleep(STOP_US);
-	(void)rte_eth_dev_close(p->id);
+		(void)control(p, rte_eth_dev_stop);
+	(void)control(p, rte_eth_dev_close);
 	p->is_started = false;
 }
 

@@ -10,7 +10,8 @@ static const struct port_driver drivers[] = {
 				.copies = true,
 				.has_slot_size = true,
 				.pairs = true,
-				.dials = true},
+				.dials = true,
+				.hears_peer = true},
 		{.name = "net_af_packet",
 				.copies = true,
 				.spreads = true,
@@ -21,7 +22,7 @@ static const struct port_driver drivers[] = {
 		{.name = "net_pcap", .copies = true},
 		{.name = "net_ring", .pairs = true},
 		{.name = "net_tap", .copies = true, .spreads = true},
-		{.name = "net_virtio_user", .pairs = true},
+		{.name = "net_virtio_user", .pairs = true, .hears_peer = true},
 };
 
 static const struct port_driver card = {.name = "card"};

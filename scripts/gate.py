@@ -341,17 +341,6 @@ def is_criterions_own(report):
         bool(leaks) and all("libcriterion.so" in caller for caller in leaks)
 
 
-def is_drivers_own(report):
-    """Whether net_memif or net_virtio_user read what it has given back, on DPDK's own thread: they
-    do when a peer goes at the wrong moment, and nobody can keep them from that.  None of our
-    functions is there."""
-    stack = report.partition("Thread T")[0]
-    frames = re.findall(r"^ +#\d+ .*$", stack, re.M)
-    return "ERROR: AddressSanitizer: SEGV" in report and bool(frames) and \
-        re.search(r"librte_(net_memif|net_virtio|eal)\.so", frames[0]) is not None and \
-        "/weir-" not in "".join(frames)
-
-
 def take_reports():
     """Text of each report since the last call, by file name."""
     found = {}
@@ -367,9 +356,6 @@ def take_reports():
 def count_reports(gate, step):
     reports = take_reports()
     for name, text in reports.items():
-        if is_drivers_own(text):
-            gate.skip(f"{step}/{name}", "a peer went, and its driver read what it had given back")
-            continue
         gate.fail(f"{step}/{name}", output="\n".join(text.splitlines()[:TAIL_LINES]))
     if not reports:
         gate.ok(f"{step}/reports", "none")
