@@ -126,10 +126,10 @@ int store_open(struct store **out, enum store_kind kind, char why[STORE_WHY_BYTE
 	}
 	rc = thread_store_create(out);
 	if (rc != 0)
-		snprintf(why, STORE_WHY_BYTES, "no I/O thread can be started: %s", strerror(-rc));
+		snprintf(why, STORE_WHY_BYTES, "I/O threads cannot be started: %s", strerror(-rc));
 	else if (kind == STORE_THREADS)
-		snprintf(why, STORE_WHY_BYTES, "storage by an I/O thread, as configured");
+		snprintf(why, STORE_WHY_BYTES, "storage by I/O threads, as configured");
 	else
-		snprintf(why, STORE_WHY_BYTES, "storage by an I/O thread: %.200s", reason);
+		snprintf(why, STORE_WHY_BYTES, "storage by I/O threads: %.200s", reason);
 	return rc;
 }

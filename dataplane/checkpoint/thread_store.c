@@ -1,6 +1,10 @@
 /*
  * Two rings of STORE_OPS_IN_FLIGHT_MAX places, one each way.  The owner never has more requests
- * under way than that, so neither ring can overflow and nobody waits for room.
+ * under way than that, so neither ring can overflow: what has come back was taken out before, in
+ * order.  The lock is the threads' alone; the owner never waits.
+ *
+ * A thread waits for the disk in one request, so there are several: what is asked for later, and
+ * needs no disk that answers slowly, must not wait for it.
  */
 
 #include "dataplane/checkpoint/thread_store.h"
@@ -21,21 +25,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RING_MASK = STORE_OPS_IN_FLIGHT_MAX - 1 };
+enum { RING_MASK = STORE_OPS_IN_FLIGHT_MAX - 1, THREADS_COUNT = 8 };
 
 static_assert((STORE_OPS_IN_FLIGHT_MAX & RING_MASK) == 0, "a ring index is masked");
 
 struct thread_store {
 	struct store store;
-	pthread_t thread;
-	sem_t work; /* posted once a request, and once to end */
+	pthread_t threads[THREADS_COUNT];
+	uint32_t thread_count;
+	sem_t work; /* posted once a request, and once a thread to end it */
 
-	/* the owner writes, the I/O thread reads */
+	/* the owner writes, the I/O threads read */
 	alignas(LINE_BYTES) _Atomic uint64_t submitted;
 	uint64_t reaped; /* the owner's alone */
 	_Atomic bool is_ending;
-	/* the I/O thread writes, the owner reads */
+	/* the I/O threads write, the owner reads */
 	alignas(LINE_BYTES) _Atomic uint64_t finished;
+	pthread_mutex_t lock; /* of the threads among each other, and of the field below */
+	uint64_t taken;
 
 	struct store_request requests[STORE_OPS_IN_FLIGHT_MAX];
 	struct store_done done[STORE_OPS_IN_FLIGHT_MAX];
@@ -126,24 +133,42 @@ static int64_t perform(const struct store_request *r)
 	return -EINVAL;
 }
 
+/* False: there is none, it is the end. */
+static bool take(struct thread_store *t, struct store_request *request)
+{
+	bool is_there;
+
+	pthread_mutex_lock(&t->lock);
+	is_there = t->taken < atomic_load_explicit(&t->submitted, memory_order_acquire);
+	if (is_there)
+		*request = t->requests[t->taken++ & RING_MASK];
+	pthread_mutex_unlock(&t->lock);
+	return is_there;
+}
+
+static void finish(struct thread_store *t, struct store_done done)
+{
+	uint64_t next;
+
+	pthread_mutex_lock(&t->lock);
+	next = atomic_load_explicit(&t->finished, memory_order_relaxed);
+	t->done[next & RING_MASK] = done;
+	atomic_store_explicit(&t->finished, next + 1, memory_order_release);
+	pthread_mutex_unlock(&t->lock);
+}
+
 static void *work(void *context)
 {
 	struct thread_store *t = context;
-	uint64_t next = 0;
+	struct store_request request;
 
 	for (;;) {
 		while (sem_wait(&t->work) != 0)
 			CHECK(errno == EINTR);
-		if (next == atomic_load_explicit(&t->submitted, memory_order_acquire)) {
-			if (atomic_load_explicit(&t->is_ending, memory_order_acquire))
-				return NULL;
-			continue;
-		}
-
-		const struct store_request *r = &t->requests[next & RING_MASK];
-
-		t->done[next & RING_MASK] = (struct store_done){r->tag, perform(r)};
-		atomic_store_explicit(&t->finished, ++next, memory_order_release);
+		if (take(t, &request))
+			finish(t, (struct store_done){request.tag, perform(&request)});
+		else if (atomic_load_explicit(&t->is_ending, memory_order_acquire))
+			return NULL;
 	}
 }
 
@@ -180,16 +205,22 @@ static uint32_t thread_inflight(const struct store *s)
 	return (uint32_t)(atomic_load_explicit(&t->submitted, memory_order_relaxed) - t->reaped);
 }
 
-static void thread_destroy(struct store *s)
+static void end_threads(struct thread_store *t)
 {
-	struct thread_store *t = (struct thread_store *)s;
-
-	CHECK(thread_inflight(s) == 0);
 	atomic_store_explicit(&t->is_ending, true, memory_order_release);
-	sem_post(&t->work);
-	CHECK(pthread_join(t->thread, NULL) == 0);
+	for (uint32_t i = 0; i < t->thread_count; i++)
+		sem_post(&t->work);
+	for (uint32_t i = 0; i < t->thread_count; i++)
+		CHECK(pthread_join(t->threads[i], NULL) == 0);
+	pthread_mutex_destroy(&t->lock);
 	sem_destroy(&t->work);
 	free(t);
+}
+
+static void thread_destroy(struct store *s)
+{
+	CHECK(thread_inflight(s) == 0);
+	end_threads((struct thread_store *)s);
 }
 
 static const struct store_ops thread_ops = {
@@ -201,17 +232,23 @@ static const struct store_ops thread_ops = {
 };
 
 /* Signals are the control thread's. */
-static int start_thread(struct thread_store *t)
+static int start_threads(struct thread_store *t)
 {
 	sigset_t all, before;
-	int rc;
+	int rc = 0;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&t->thread, NULL, work, t);
+	while (rc == 0 && t->thread_count < THREADS_COUNT) {
+		pthread_t *thread = &t->threads[t->thread_count];
+
+		rc = pthread_create(thread, NULL, work, t);
+		if (rc != 0)
+			break;
+		pthread_setname_np(*thread, "weir-io");
+		t->thread_count++;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc == 0)
-		pthread_setname_np(t->thread, "weir-io");
 	return -rc;
 }
 
@@ -224,10 +261,10 @@ int thread_store_create(struct store **out)
 		return -ENOMEM;
 	*t = (struct thread_store){.store.ops = &thread_ops};
 	CHECK(sem_init(&t->work, 0, 0) == 0);
-	rc = start_thread(t);
+	pthread_mutex_init(&t->lock, NULL);
+	rc = start_threads(t);
 	if (rc != 0) {
-		sem_destroy(&t->work);
-		free(t);
+		end_threads(t);
 		return rc;
 	}
 	*out = &t->store;

@@ -1,6 +1,6 @@
 /* slow_disk: preloaded into a program whose name is in SLOW_PROGRAM; its syncs take until the file
- * SLOW_GATE is gone, as on a disk that has stopped answering, or has a text in it: from then on
- * those of files in whose path that text stands take SLOW_US longer. */
+ * SLOW_GATE is gone, as on a disk that has stopped answering, or has a text in it that does not
+ * stand in the path of the file that is synced. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUND_US = 5000, SLOW_US = 250000 };
+enum { ROUND_US = 5000 };
 
 /* What stands in the gate; false: there is none. */
 static bool read_gate(const char *gate, char text[PATH_MAX])
@@ -43,10 +43,8 @@ static void wait_for_disk(int fd)
 	if (program == NULL || gate == NULL ||
 			strcmp(program_invocation_short_name, program) != 0)
 		return;
-	while (read_gate(gate, text) && text[0] == 0)
+	while (read_gate(gate, text) && is_named(fd, text))
 		usleep(ROUND_US);
-	if (text[0] != 0 && is_named(fd, text))
-		usleep(SLOW_US);
 }
 
 static int call(const char *name, int fd)

@@ -301,6 +301,42 @@ Test(store, takes_a_full_queue_and_then_says_again_later)
 	on_each_store(check_many);
 }
 
+/* ---- one that hangs ---- */
+
+enum { HUNG_COUNT = 4 };
+
+/* The open of a pipe that nobody writes to comes back when somebody does. */
+Test(store, of_threads_lets_others_pass_what_hangs)
+{
+	struct store *s;
+	const char *pipe_path = in_directory("pipe");
+	struct store_request open_pipe = {STORE_OPEN, .path = pipe_path, .tag = 1};
+	struct store_done done = {0};
+	uint32_t back_count = 0;
+
+	cr_assert_eq(thread_store_create(&s), 0);
+	cr_assert_eq(mkfifo(pipe_path, 0600), 0);
+	for (uint32_t i = 0; i < HUNG_COUNT; i++)
+		cr_assert_eq(store_submit(s, &open_pipe), 0);
+	cr_assert_eq(store_submit(s, &(struct store_request){STORE_MKDIR,
+		.path = in_directory("beside"), .tag = 2}), 0);
+	for (int i = 0; i < 3000 && store_reap(s, &done, 1) == 0; i++)
+		usleep(1000);
+	cr_assert_eq(done.tag, 2, "it waits behind what hangs");
+	cr_assert_eq(done.result, 0);
+	int writer = open(pipe_path, O_WRONLY);
+	cr_assert_geq(writer, 0);
+	while (back_count < HUNG_COUNT) {
+		if (store_reap(s, &done, 1) == 0)
+			continue;
+		cr_assert_geq(done.result, 0);
+		close((int)done.result);
+		back_count++;
+	}
+	close(writer);
+	store_destroy(s);
+}
+
 /* ---- shared by many ---- */
 
 static void check_share(struct store *s)
