@@ -143,21 +143,35 @@ static int plan_memory(struct program *p)
 	return 0;
 }
 
+/* Of the ports of packets; `names` must live as long as it is used. */
+static void read_packets(const struct program *p, struct config_list *names,
+		struct packet_ports_config *out)
+{
+	config_list(p->config, "weir.nic.ports", names);
+	*out = (struct packet_ports_config){
+			.names = names->items,
+			.count = names->count,
+			.queue_count = (uint32_t)config_int(p->config, "weir.nic.queues"),
+			.worker_count = p->choice.count,
+			.descriptors = (uint16_t)config_int(p->config, "weir.nic.descriptors"),
+	};
+}
+
 static int start_eal(struct program *p)
 {
 	char line[EAL_LINE_BYTES];
 	const char *link = config_text(p->config, "weir.link.port");
 	const char *ports[PACKET_PORTS_MAX + 1];
-	struct config_list extra, packet_ports;
+	struct packet_ports_config packets;
+	struct config_list extra, names;
 	uint32_t port_count = 0;
 	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
 			taskmanager_link_memory_bytes(p->config, p->choice.count);
 
-	config_list(p->config, "weir.nic.ports", &packet_ports);
-	for (uint32_t i = 0; i < packet_ports.count && i < PACKET_PORTS_MAX; i++)
-		ports[port_count++] = packet_ports.items[i];
-	memory += packet_ports_memory_bytes(ports, port_count,
-			(uint16_t)config_int(p->config, "weir.nic.descriptors"));
+	read_packets(p, &names, &packets);
+	for (uint32_t i = 0; i < names.count && i < PACKET_PORTS_MAX; i++)
+		ports[port_count++] = names.items[i];
+	memory += packet_ports_memory_bytes(&packets);
 	if (link[0] != '\0')
 		ports[port_count++] = link;
 	if (config_is_set(p->config, "weir.memory"))
@@ -209,15 +223,14 @@ static void close_link(struct program *p)
 
 static int open_packet_ports(struct program *p)
 {
-	uint16_t descriptors = (uint16_t)config_int(p->config, "weir.nic.descriptors");
 	char text[PORT_TEXT_BYTES];
+	struct packet_ports_config config;
 	struct config_list names;
 
-	config_list(p->config, "weir.nic.ports", &names);
+	read_packets(p, &names, &config);
 	if (names.count == 0)
 		return 0;
-	int rc = packet_ports_open(
-			&p->packet_ports, names.items, names.count, descriptors, p->error);
+	int rc = packet_ports_open(&p->packet_ports, &config, p->error);
 	for (uint32_t i = 0; rc == 0 && packet_ports_print(p->packet_ports, i, text); i++)
 		log_info("taskmanager", "packets: %s", text);
 	return rc;

@@ -44,11 +44,11 @@ struct port {
 	_Atomic bool is_started;
 	uint16_t udp_port;
 	uint32_t queue_count;
-	bool has_rss;
+	bool has_rss, is_raw;
 	enum port_steering steering;
 	struct rte_mempool *rx_pool;
 	struct rte_ring *handed[PORT_QUEUES_MAX];
-	struct port_user users[PORT_QUEUES_MAX];
+	struct port_user users[PORT_USERS_MAX];
 };
 
 /* Frames to receive, heads to send, and those that are sent in place. */
@@ -59,7 +59,7 @@ size_t port_memory_bytes(const struct port_config *config)
 	size_t frame = config->mtu > RTE_ETHER_MTU ? FRAME_BYTES_LIMIT : RTE_MBUF_DEFAULT_BUF_SIZE;
 
 	frames += port_driver_find(config->name)->rx_bufs + (queues > 1 ? HANDED_COUNT : 0);
-	return queues * frames * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;
+	return (queues * frames + config->spare_bufs) * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;
 }
 
 static void list_ports(char text[PORT_TEXT_BYTES])
@@ -108,7 +108,7 @@ static uint16_t bounded(uint16_t wanted, const struct rte_eth_desc_lim *limits)
 }
 
 /* Room for one frame in one piece. */
-static int make_pool(struct port *p, const struct rte_eth_dev_info *info)
+static int make_pool(struct port *p, uint32_t spare_bufs, const struct rte_eth_dev_info *info)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t room = port_mtu_receive_bytes(p->mtu, info) + RTE_PKTMBUF_HEADROOM;
@@ -118,16 +118,16 @@ static int make_pool(struct port *p, const struct rte_eth_dev_info *info)
 	snprintf(name, sizeof(name), "weir_rx_%u", p->id);
 	uint32_t count = p->rx_descriptors + p->traits->rx_bufs + RX_SLACK;
 
-	if (p->queue_count > 1 && !p->traits->pairs)
+	if (p->queue_count > 1 && !p->traits->pairs && !p->is_raw)
 		count += HANDED_COUNT;
-	p->rx_pool = rte_pktmbuf_pool_create(name, p->queue_count * count, POOL_CACHE, 0,
-			(uint16_t)room, SOCKET_ID_ANY);
+	p->rx_pool = rte_pktmbuf_pool_create(name, p->queue_count * count + spare_bufs, POOL_CACHE,
+			0, (uint16_t)room, SOCKET_ID_ANY);
 	return p->rx_pool != NULL ? 0 : -ENOMEM;
 }
 
 static int make_rings(struct port *p)
 {
-	for (uint32_t q = 0; p->queue_count > 1 && q < p->queue_count; q++) {
+	for (uint32_t q = 0; p->queue_count > 1 && !p->is_raw && q < p->queue_count; q++) {
 		char name[RTE_RING_NAMESIZE];
 
 		snprintf(name, sizeof(name), "weir_handed_%u_%u", p->id, q);
@@ -142,15 +142,19 @@ static int count_queues(struct port *p, const struct port_config *config,
 		const struct rte_eth_dev_info *info, char error[PORT_ERROR_BYTES])
 {
 	p->udp_port = config->udp_port;
-	p->queue_count = port_steer_count(
-			config->queue_count, config->worker_count, p->traits, info);
-	if (p->queue_count > 0)
+	p->is_raw = config->is_raw;
+	p->queue_count = p->is_raw ? port_steer_count_raw(config->queue_count,
+						     config->worker_count, p->traits, info)
+				   : port_steer_count(config->queue_count, config->worker_count,
+						     p->traits, info);
+	if (p->queue_count > 0 && p->queue_count <= PORT_QUEUES_MAX)
 		return 0;
 	snprintf(error, PORT_ERROR_BYTES,
 			"port %s: %u queue pairs are not to be had: the device has %u, and there "
-			"are %u workers to serve them; lower weir.link.queues",
+			"are %u workers to serve them; change %s",
 			p->name, config->queue_count,
-			RTE_MIN(info->max_rx_queues, info->max_tx_queues), config->worker_count);
+			RTE_MIN(info->max_rx_queues, info->max_tx_queues), config->worker_count,
+			p->is_raw ? "weir.nic.queues" : "weir.link.queues");
 	return -EINVAL;
 }
 
@@ -186,7 +190,7 @@ static int configure(struct port *p, const struct port_config *config,
 	if (rc != 0)
 		return rc;
 	p->slot_bytes = port_mtu_slot_bytes(&info);
-	p->has_rss = port_steer_configure(&conf, p->queue_count, p->traits, &info);
+	p->has_rss = port_steer_configure(&conf, p->queue_count, p->is_raw, p->traits, &info);
 	p->has_segments = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 ||
 			p->traits->copies;
 	p->can_udp_checksum = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
@@ -206,7 +210,7 @@ static int configure(struct port *p, const struct port_config *config,
 		rc = rte_eth_dev_adjust_nb_rx_tx_desc(
 				p->id, &p->rx_descriptors, &p->tx_descriptors);
 	if (rc == 0)
-		rc = make_pool(p, &info);
+		rc = make_pool(p, config->spare_bufs, &info);
 	if (rc == 0)
 		rc = make_rings(p);
 	return rc == 0 ? set_up_queues(p) : rc;
@@ -214,26 +218,26 @@ static int configure(struct port *p, const struct port_config *config,
 
 /* Who enters says so before it looks, and who restarts shuts the door before it looks who is in:
  * one of them sees the other.  A port that is never restarted has no need of it. */
-bool port_enter(struct port *p, uint32_t queue)
+bool port_enter(struct port *p, uint32_t user)
 {
 	if (!p->traits->dials)
 		return true;
-	atomic_store(&p->users[queue].is_in, true);
+	atomic_store(&p->users[user].is_in, true);
 	if (atomic_load(&p->is_started))
 		return true;
-	port_leave(p, queue);
+	port_leave(p, user);
 	return false;
 }
 
-void port_leave(struct port *p, uint32_t queue)
+void port_leave(struct port *p, uint32_t user)
 {
-	atomic_store_explicit(&p->users[queue].is_in, false, memory_order_release);
+	atomic_store_explicit(&p->users[user].is_in, false, memory_order_release);
 }
 
 static bool is_somebody_in(const struct port *p)
 {
-	for (uint32_t q = 0; q < p->queue_count; q++) {
-		if (atomic_load(&p->users[q].is_in))
+	for (uint32_t i = 0; i < PORT_USERS_MAX; i++) {
+		if (atomic_load(&p->users[i].is_in))
 			return true;
 	}
 	return false;
@@ -277,8 +281,10 @@ static int start(struct port *p, const struct port_config *config)
 	p->steering = p->queue_count == 1 ? PORT_STEERING_ONE : PORT_STEERING_PAIRED;
 	if (rc != 0)
 		return p->traits->dials ? 0 : rc;
-	p->steering = port_steer_start(
-			p->id, p->queue_count, p->udp_port, p->traits, p->has_rss);
+	p->steering = p->is_raw ? port_steer_start_raw(
+						  p->id, p->queue_count, p->traits, p->has_rss)
+				: port_steer_start(p->id, p->queue_count, p->udp_port,
+						  p->traits, p->has_rss);
 	p->is_started = true;
 	/* Kernel devices would otherwise drop what is not for their own MAC. */
 	(void)rte_eth_promiscuous_enable(p->id);

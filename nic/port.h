@@ -4,12 +4,12 @@
  * port: one DPDK Ethernet device as weir uses it: found by name, asked what it can, set up with one
  * queue pair for each worker where that is of use, started.
  *
- * Place    nic; used by taskmanager_main.c; port_transport works on its queue pair.
- * Thread   create and destroy on the control thread, after eal_start; enter, leave, try_start on
- *          the worker of a queue.
+ * Place    nic; port_transport works on its queue pairs, packet_queues on those of raw packets.
+ * Thread   create and destroy on the control thread, after eal_start; enter and leave on any
+ *          worker, each under a number of its own; try_start on one thread at a time.
  * Memory   receive buffers for the descriptors and what is under way, each of one largest frame.
  * Errors   0 or -errno with one line that names the port and what to do.
- * Life     create, { enter, bursts on that queue, leave }*, stop, destroy.
+ * Life     create, { enter, bursts, leave }*, stop, destroy.
  *
  * Offloads are what the device says it has, never assumed: several segments on the way out (a body
  * is sent from where it lies), the UDP checksum.
@@ -25,7 +25,12 @@ struct port;
 struct rte_mempool;
 struct rte_ring;
 
-enum { PORT_ERROR_BYTES = 512, PORT_TEXT_BYTES = 384, PORT_QUEUES_MAX = 64 };
+enum {
+	PORT_ERROR_BYTES = 512,
+	PORT_TEXT_BYTES = 384,
+	PORT_QUEUES_MAX = 64,
+	PORT_USERS_MAX = 2 * PORT_QUEUES_MAX,
+};
 
 struct port_config {
 	const char *name;          /* "net_memif0", "0000:01:00.0" */
@@ -34,6 +39,8 @@ struct port_config {
 	uint32_t queue_count;      /* 0: as many as workers, as far as that is of use */
 	uint32_t worker_count;     /* 1..PORT_QUEUES_MAX */
 	uint16_t udp_port;         /* of queue 0; the next is that of queue 1, and so on */
+	bool is_raw;               /* anybody's packets: no queue has a UDP port */
+	uint32_t spare_bufs;       /* received packets that may be anywhere else meanwhile */
 };
 
 /* What it will take of the EAL, which must be told before. */
@@ -56,7 +63,8 @@ uint32_t port_head_bytes_min(const struct port *p);
 uint16_t port_tx_descriptors(const struct port *p);
 uint32_t port_queue_count(const struct port *p);
 enum port_steering port_steering(const struct port *p);
-/* Frames that came in elsewhere and are for that queue; NULL when there is but one. */
+/* Frames that came in elsewhere and are for that queue; NULL when there is but one queue, and of
+ * raw packets. */
 struct rte_ring *port_handed(const struct port *p, uint32_t queue);
 /* Its wire has two ends, and no more. */
 bool port_joins_two(const struct port *p);
@@ -78,11 +86,11 @@ bool port_kernel_packets(const struct port *p, uint64_t *packets);
 
 /* Whether the other side is there: a cable, a process. */
 bool port_is_up(const struct port *p);
-/* True: bursts may be asked of that queue until it is left. */
-bool port_enter(struct port *p, uint32_t queue);
-void port_leave(struct port *p, uint32_t queue);
-/* A memif client whose server was not there, or has gone: looks again, once nobody is in.  On the
- * worker of queue 0. */
+/* True: bursts may be asked of the port until it is left.  A number below PORT_USERS_MAX is of one
+ * thread; a link's is that of its queue. */
+bool port_enter(struct port *p, uint32_t user);
+void port_leave(struct port *p, uint32_t user);
+/* A memif client whose server was not there, or has gone: looks again, once nobody is in. */
 void port_try_start(struct port *p);
 
 /* The device lets go of all it was given to send. */

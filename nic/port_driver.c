@@ -15,6 +15,7 @@ static const struct port_driver drivers[] = {
 		{.name = "net_af_packet",
 				.copies = true,
 				.spreads = true,
+				.fills_all = true,
 				.has_frame_size = true,
 				.loses_unseen = true},
 		{.name = "net_af_xdp", .rx_bufs = 3 * 2048},

@@ -19,6 +19,7 @@ struct port_driver {
 	bool loses_unseen;   /* on the way from the kernel's interface, and counts none of it */
 	bool pairs;       /* joins two; what one queue sends comes in at the same one there */
 	bool spreads;     /* over its queues, whether asked or not */
+	bool fills_all;   /* and over those that nobody set up, too */
 	bool dials;       /* a client that does not start before its server is there */
 	bool hears_peer;  /* come and go on the interrupt thread: see interrupt_thread.h */
 	uint32_t rx_bufs; /* it takes so many at once beside its descriptors */

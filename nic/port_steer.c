@@ -9,6 +9,8 @@
 
 enum { RULES_MAX = 64 };
 
+static const uint64_t rss_raw = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP |
+		RTE_ETH_RSS_SCTP;
 static const uint64_t rss_wanted = RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP |
 		RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6;
 
@@ -33,13 +35,31 @@ uint32_t port_steer_count(uint32_t wanted, uint32_t worker_count, const struct p
 	return worker_count < most ? worker_count : most;
 }
 
-bool port_steer_configure(struct rte_eth_conf *conf, uint32_t queue_count,
+uint32_t port_steer_count_raw(uint32_t wanted, uint32_t worker_count,
 		const struct port_driver *driver, const struct rte_eth_dev_info *info)
 {
-	if (queue_count == 1 || driver->pairs || !has_rss(info))
+	uint32_t most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+
+	if (wanted > most)
+		return 0;
+	if (driver->fills_all)
+		return most;
+	if (wanted > 0)
+		return wanted;
+	if (driver->pairs || (!driver->spreads && (info->flow_type_rss_offloads & rss_raw) == 0))
+		return 1;
+	return worker_count < most ? worker_count : most;
+}
+
+bool port_steer_configure(struct rte_eth_conf *conf, uint32_t queue_count, bool is_raw,
+		const struct port_driver *driver, const struct rte_eth_dev_info *info)
+{
+	uint64_t types = info->flow_type_rss_offloads & (is_raw ? rss_raw : rss_wanted);
+
+	if (queue_count == 1 || driver->pairs || (is_raw ? types == 0 : !has_rss(info)))
 		return false;
 	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-	conf->rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & rss_wanted;
+	conf->rx_adv_conf.rss_conf.rss_hf = types;
 	return true;
 }
 
@@ -95,6 +115,50 @@ enum port_steering port_steer_start(uint16_t port_id, uint32_t queue_count, uint
 	return has_spread ? PORT_STEERING_RSS : PORT_STEERING_DEVICE;
 }
 
+/* One rule that spreads packets of that kind over all queues. */
+static bool make_spread(uint16_t port_id, uint32_t queue_count, bool is_ipv6)
+{
+	static const struct rte_flow_attr in = {.ingress = 1};
+	uint16_t queues[RULES_MAX];
+	const struct rte_flow_action_rss spread = {
+			.types = rss_raw, .queue_num = queue_count, .queue = queues};
+	const struct rte_flow_item pattern[] = {
+			{.type = RTE_FLOW_ITEM_TYPE_ETH},
+			{.type = is_ipv6 ? RTE_FLOW_ITEM_TYPE_IPV6 : RTE_FLOW_ITEM_TYPE_IPV4},
+			{.type = RTE_FLOW_ITEM_TYPE_END},
+	};
+	const struct rte_flow_action actions[] = {
+			{.type = RTE_FLOW_ACTION_TYPE_RSS, .conf = &spread},
+			{.type = RTE_FLOW_ACTION_TYPE_END},
+	};
+	struct rte_flow_error error;
+
+	for (uint32_t i = 0; i < queue_count; i++)
+		queues[i] = (uint16_t)i;
+	return rte_flow_validate(port_id, &in, pattern, actions, &error) == 0 &&
+	       rte_flow_create(port_id, &in, pattern, actions, &error) != NULL;
+}
+
+enum port_steering port_steer_start_raw(uint16_t port_id, uint32_t queue_count,
+		const struct port_driver *driver, bool has_spread)
+{
+	struct rte_flow_error error;
+
+	CHECK(queue_count <= RULES_MAX);
+	if (queue_count == 1)
+		return PORT_STEERING_ONE;
+	if (driver->pairs)
+		return PORT_STEERING_PAIRED;
+	if (has_spread)
+		return PORT_STEERING_RAW_RSS;
+	if (driver->spreads)
+		return PORT_STEERING_RAW_DEVICE;
+	if (make_spread(port_id, queue_count, false) && make_spread(port_id, queue_count, true))
+		return PORT_STEERING_RAW_RULE;
+	(void)rte_flow_flush(port_id, &error);
+	return PORT_STEERING_RAW_ANY;
+}
+
 const char *port_steering_name(enum port_steering steering)
 {
 	static const char *const names[] = {
@@ -103,6 +167,10 @@ const char *port_steering_name(enum port_steering steering)
 			[PORT_STEERING_RULES] = "by flow rules for UDP ports",
 			[PORT_STEERING_RSS] = "by RSS and, where it errs, by ring",
 			[PORT_STEERING_DEVICE] = "by ring from where the device puts them",
+			[PORT_STEERING_RAW_RSS] = "by RSS",
+			[PORT_STEERING_RAW_RULE] = "by flow rules that spread them",
+			[PORT_STEERING_RAW_DEVICE] = "as the driver spreads them",
+			[PORT_STEERING_RAW_ANY] = "unspread",
 	};
 
 	CHECK((uint32_t)steering < sizeof(names) / sizeof(names[0]));

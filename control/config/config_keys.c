@@ -255,6 +255,8 @@ static const struct config_key keys[] = {
 		HELP("ports of raw packets, for nic-source and nic-sink: 0000:03:00.0;net_tap0")},
 	{INTEGER("weir.nic.descriptors", "1024"), BOUNDS(64, 32768), FOR(TASKMANAGER),
 		HELP("packets that the queues of each hold, as far as the port can")},
+	{INTEGER("weir.nic.queues", "0"), BOUNDS(0, 64), FOR(TASKMANAGER),
+		HELP("queue pairs of each; 0: one for each worker where it spreads packets")},
 	{INTEGER("weir.job.taskmanagers", "1"), BOUNDS(1, 16), FOR(COORDINATOR),
 		HELP("TaskManagers that a job's tasks are spread over, joined by links")},
 	{TEXT("weir.link.port", ""), FOR(TASKMANAGER), FORM(nic_ports),

@@ -8,9 +8,10 @@
  * `unsafe` says how much a failure would lose now, either way.
  *
  * The ledger adds up: packets sent to the port = frames + journal_pending + rolled_back + missed +
- * no_buffer + errors, as long as the process lives; `journalled` is what the journal ever got.
- * While old packets are read again, and while the journal has no room (a slow or full disk, or
- * journal-size), none is taken from the port, which then misses some and counts them.
+ * no_buffer + errors + ring_full, as long as the process lives and of all subtasks together: of
+ * several that share a port, one counts what the port lost.  `journalled` is what the journal ever
+ * got.  While old packets are read again, and while the journal has no room (a slow or full disk,
+ * or journal-size), none is taken from the port, which then misses some and counts them.
  *
  * The position in a checkpoint is a sequence of the journal.  It is of one subtask: a restore with
  * fewer subtasks is refused.  One that the journal cannot serve is refused, too, unless
@@ -48,8 +49,11 @@ enum {
 	MISSED,
 	NO_BUFFER,
 	ERRORS,
+	RING_FULL,
 	ROLLED_BACK,
 	UNSAFE,
+	HANDED, /* came in at a queue of another subtask */
+	QUEUES, /* of the port, that this one has now */
 	/* Of the journal, as it is now; packets but for the two of bytes. */
 	JOURNALLED,
 	PENDING, /* taken from the port, not gone on yet */
@@ -74,7 +78,7 @@ enum {
 static const struct weir_param params[PARAM_COUNT] = {
 		[PORT] = {"port", WEIR_TEXT, NULL, 0, 0, NULL, "one of weir.nic.ports"},
 		[FRAMES_MAX] = {"frames", WEIR_INTEGER, "0", 0, INT64_MAX, NULL,
-				"the input ends after so many; 0 is endless"},
+				"the input of a subtask ends after so many; 0 is endless"},
 		[SNAP] = {"snap", WEIR_SIZE, "256", 64, 8192, NULL,
 				"bytes of each packet that are looked at"},
 		[JOURNAL] = {"journal", WEIR_TEXT, "", 0, 0, NULL,
@@ -122,6 +126,7 @@ struct nic_source {
 	uint64_t *counters[COUNTER_COUNT];
 	int64_t wall_before_ns; /* the wall clock when the monotonic one was 0 */
 	uint64_t looked_ns, watermark_sent_ns, safe_frames;
+	uint64_t handed_seen; /* of the port's, already counted */
 	uint64_t frames_max;
 	uint32_t snap, mark_count;
 	struct mark marks[MARKS_MAX];
@@ -149,9 +154,9 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 		char error[WEIR_ERROR_BYTES])
 {
 	static const char *const names[COUNTER_COUNT] = {"frames", "bytes", "missed", "no_buffer",
-			"errors", "rolled_back", "unsafe", "journalled", "journal_pending",
-			"journal_lag", "journal_bytes", "replayed", "trimmed", "journal_gap",
-			"journal_full"};
+			"errors", "ring_full", "rolled_back", "unsafe", "handed", "queues",
+			"journalled", "journal_pending", "journal_lag", "journal_bytes",
+			"replayed", "trimmed", "journal_gap", "journal_full"};
 	const struct weir_value *values = setting->values;
 	int64_t snap = values[SNAP].integer;
 
@@ -169,7 +174,7 @@ static int declare(const struct weir_setting *setting, struct weir_declaration *
 	d->states[POSITION] = (struct weir_state){.name = "position",
 			.kind = WEIR_STATE_VALUE,
 			.value_bytes = sizeof(struct position),
-			.version = 1,
+			.version = 2,
 			.rescale = WEIR_RESCALE_KEEP};
 	d->states[JOURNAL_POSITION] = (struct weir_state){.name = "journal",
 			.kind = WEIR_STATE_VALUE,
@@ -284,6 +289,7 @@ static int open(void *self, struct weir_context *ctx)
 		weir_fail_for_good(ctx, "port: %s", error);
 		return -ENODEV;
 	}
+	s->handed_seen = s->port->handed;
 	s->frames_max = (uint64_t)values[FRAMES_MAX].integer;
 	s->snap = (uint32_t)values[SNAP].integer;
 	s->position = weir_value(ctx, POSITION);
@@ -311,6 +317,7 @@ static void look_at_losses(struct nic_source *s, uint64_t now_ns)
 	*s->counters[MISSED] += now.missed - before->missed;
 	*s->counters[NO_BUFFER] += now.no_buffer - before->no_buffer;
 	*s->counters[ERRORS] += now.errors - before->errors;
+	*s->counters[RING_FULL] += now.ring_full - before->ring_full;
 	*before = now;
 }
 
@@ -382,6 +389,9 @@ static uint32_t take_burst(struct nic_source *s, uint8_t *at, uint32_t count_max
 	struct weir_packet packets[BURST];
 	uint32_t count = s->port->receive(s->port, packets, count_max, now_ns);
 
+	*s->counters[HANDED] += s->port->handed - s->handed_seen;
+	s->handed_seen = s->port->handed;
+	*s->counters[QUEUES] = s->port->queue_count;
 	*bytes = 0;
 	if (count == 0)
 		return 0;

@@ -11,8 +11,7 @@
 #include "dataplane/operator/operator.h"
 
 struct port_directory {
-	/* A port has one queue pair, so all who have it run on one worker: those of one subtask
-	 * number. */
+	/* Those of one subtask number run on one worker, and each has its own part of the port. */
 	struct weir_packet_port *(*acquire)(struct port_directory *d, const char *name,
 			uint32_t subtask_index, enum weir_port_use use,
 			char error[WEIR_ERROR_BYTES]);

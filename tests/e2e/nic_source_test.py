@@ -16,6 +16,7 @@ ALONE = True  # namespaces have names
 TIMEOUT = 120
 LIVE = os.path.join(JOBS, "flow-metering-live.yaml")
 FRAMES = 20_000
+LOSSES = ("rolled_back", "missed", "no_buffer", "errors", "ring_full")
 
 FORWARD = """
 name: forward
@@ -61,13 +62,14 @@ def run(w, hosts, job, name, ports=1, sets=None, more=None):
     return r
 
 
-def counters(hosts, operator):
-    """Of all subtasks together, by name."""
+def counters(hosts, operator, subtask=None):
+    """Of all subtasks together or of one, by name."""
     with inside(hosts.hosts[0]):
         text = fetch(8081, "/metrics")
     found = {}
     for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.M):
-        if f'operator_name="{operator}"' in labels:
+        if f'operator_name="{operator}"' in labels and (
+                subtask is None or f'subtask_index="{subtask}"' in labels):
             short = name.rsplit("_operator_", 1)[-1]
             found[short] = found.get(short, 0) + int(float(value))
     return found
@@ -86,7 +88,7 @@ def all_are_metered(w, hosts):
 def ledger(hosts):
     """What became of the packets, once they are all accounted for; None before."""
     c = counters(hosts, "source")
-    known = sum(c.get(n, 0) for n in ("frames", "rolled_back", "missed", "no_buffer", "errors"))
+    known = sum(c.get(n, 0) for n in ("frames", *LOSSES))
     return c if known == FRAMES else None
 
 

@@ -238,9 +238,27 @@ Test(port_steer, asks_for_no_more_of_rss_than_the_device_has)
 	const struct port_driver *card = port_driver_find("net_ixgbe");
 	struct rte_eth_conf conf = {0};
 
-	cr_assert_not(port_steer_configure(&conf, 1, card, &info));
+	cr_assert_not(port_steer_configure(&conf, 1, false, card, &info));
 	cr_assert_eq(conf.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
-	cr_assert(port_steer_configure(&conf, 4, card, &info));
+	cr_assert(port_steer_configure(&conf, 4, false, card, &info));
 	cr_assert_eq(conf.rxmode.mq_mode, RTE_ETH_MQ_RX_RSS);
 	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_hf, RTE_ETH_RSS_NONFRAG_IPV4_UDP);
+}
+
+Test(port_steer, raw_packets_come_by_more_queues_only_where_something_spreads_them)
+{
+	const struct port_driver *card = port_driver_find("net_e1000_em");
+	const struct port_driver *af_packet = port_driver_find("net_af_packet0");
+	struct rte_eth_dev_info plain = device(8, 0);
+	struct rte_eth_dev_info by_address = device(8, RTE_ETH_RSS_IPV4);
+
+	cr_assert_eq(port_steer_count_raw(0, 4, card, &plain), 1);
+	cr_assert_eq(port_steer_count_raw(0, 4, card, &by_address), 4);
+	cr_assert_eq(port_steer_count_raw(6, 4, card, &plain), 6, "when told to");
+	cr_assert_eq(port_steer_count_raw(9, 4, card, &by_address), 0);
+	cr_assert_eq(port_steer_count_raw(0, 4, port_driver_find("net_memif0"), &plain), 1,
+			"the sender may know of one");
+	cr_assert_eq(port_steer_count_raw(3, 1, port_driver_find("net_memif0"), &plain), 3);
+	cr_assert_eq(port_steer_count_raw(0, 1, af_packet, &plain), 8, "the kernel fills all");
+	cr_assert_eq(port_steer_count_raw(2, 1, af_packet, &plain), 8);
 }

@@ -84,7 +84,7 @@ struct mem_port *mem_port_create(void)
 
 	CHECK(p != NULL);
 	p->face = (struct weir_packet_port){port_receive, port_release, port_send, port_losses,
-			1514, 1, 0, {2, 0, 0, 0, 0, 9}};
+			1514, 1, 0, 0, 1, {2, 0, 0, 0, 0, 9}};
 	p->room = UINT32_MAX;
 	return p;
 }
