@@ -24,32 +24,27 @@ static uint32_t page_count(const struct channel_state_executor *e)
 	return (uint32_t)(e->config.staging_bytes / STORE_ALIGN_BYTES);
 }
 
-static bool is_page_used(const struct channel_state_executor *e, uint32_t page)
-{
-	return e->staging_used[page / 64] >> (page % 64) & 1;
-}
-
 uint32_t channel_staging_take(struct channel_state_executor *e, uint32_t bytes, uint32_t *page)
 {
 	uint32_t wanted = (uint32_t)(channel_state_round_up(bytes) / STORE_ALIGN_BYTES);
 	uint32_t best = 0, run = 0;
 
 	for (uint32_t i = 0; i < page_count(e) && best < wanted; i++) {
-		run = is_page_used(e, i) ? 0 : run + 1;
+		run = e->staging_used[i] ? 0 : run + 1;
 		if (run > best) {
 			best = run;
 			*page = i + 1 - run;
 		}
 	}
 	for (uint32_t i = *page; i < *page + best; i++)
-		e->staging_used[i / 64] |= 1ull << (i % 64);
+		e->staging_used[i] = true;
 	return best;
 }
 
 static void give_staging(struct channel_state_executor *e, struct held_chunk *c)
 {
 	for (uint32_t i = c->staged_page; i < c->staged_page + c->staged_count; i++)
-		e->staging_used[i / 64] &= ~(1ull << (i % 64));
+		e->staging_used[i] = false;
 	c->staged_count = 0;
 }
 

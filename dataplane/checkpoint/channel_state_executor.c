@@ -76,7 +76,7 @@ static void lay_out(struct pieces *p, struct channel_state_executor *e,
 	e->chunks = piece(p, chunk_count(c) * sizeof(*e->chunks), sizeof(uint64_t));
 	e->issued = piece(p, c->channel_count * sizeof(*e->issued), sizeof(uint64_t));
 	e->writer_of = piece(p, c->channel_count * sizeof(*e->writer_of), sizeof(uint64_t));
-	e->staging_used = piece(p, (pages + 63) / 64 * sizeof(uint64_t), sizeof(uint64_t));
+	e->staging_used = piece(p, pages * sizeof(*e->staging_used), sizeof(uint64_t));
 	e->header = piece(p, STORE_ALIGN_BYTES, STORE_ALIGN_BYTES);
 	e->staging = piece(p, c->staging_bytes, STORE_ALIGN_BYTES);
 	e->table = piece(p, table_bytes(c), STORE_ALIGN_BYTES);
@@ -84,7 +84,7 @@ static void lay_out(struct pieces *p, struct channel_state_executor *e,
 
 uint64_t channel_state_executor_memory_bytes(const struct channel_state_executor_config *config)
 {
-	struct pieces p = {NULL, 0};
+	struct pieces p = {.memory = NULL};
 
 	lay_out(&p, NULL, config);
 	return channel_state_round_up(p.used);
@@ -94,7 +94,7 @@ struct channel_state_executor *channel_state_executor_create_at(
 		void *memory, const struct channel_state_executor_config *config)
 {
 	struct channel_state_executor *e = memory;
-	struct pieces p = {memory, 0};
+	struct pieces p = {.memory = memory};
 
 	CHECK((uintptr_t)memory % STORE_ALIGN_BYTES == 0);
 	CHECK(config->staging_bytes > 0);

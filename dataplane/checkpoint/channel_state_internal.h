@@ -122,7 +122,7 @@ struct channel_state_executor {
 	struct held_chunk *chunks;
 	uint16_t *issued;     /* of each channel: buffers with the disk */
 	uint16_t *writer_of;  /* of each channel */
-	uint64_t *staging_used; /* a bit for each page */
+	bool *staging_used;   /* for each page */
 	uint8_t *staging, *table;
 	uint8_t *header;      /* one block */
 };

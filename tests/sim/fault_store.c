@@ -38,7 +38,7 @@ static int fault_submit(struct store *s, const struct store_request *r)
 
 	if (f->is_full)
 		return -EAGAIN;
-	if (!f->is_hung)
+	if (!f->is_hung || (f->hang_ops != 0 && !(f->hang_ops >> r->op & 1)))
 		return start(f, r);
 	if (f->held_count == STORE_OPS_IN_FLIGHT_MAX)
 		return -EAGAIN;
@@ -62,7 +62,7 @@ static uint32_t fault_reap(struct store *s, struct store_done *done, uint32_t co
 	struct fault_store *f = (struct fault_store *)s;
 	uint32_t count = 0;
 
-	if (f->is_hung)
+	if (f->is_hung && f->hang_ops == 0)
 		return 0;
 	while (count < count_max && f->done_count > 0)
 		done[count++] = f->done[--f->done_count];

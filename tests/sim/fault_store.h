@@ -8,7 +8,8 @@
  *
  * Counting: the nth request (from 1, of the kinds in `fail_ops`) ends with `fail_status`; what a
  * disk would have left behind is left behind: `torn_bytes` of a write, nothing of a sync or an
- * open, and a close closes.  Hanging: requests are taken and nothing ends until settled.
+ * open, and a close closes.  Hanging: requests (of the kinds in `hang_ops`) are taken and do not
+ * end until settled.
  */
 
 #include "dataplane/base/limits.h"
@@ -24,6 +25,7 @@ struct fault_store {
 	int fail_status;            /* -errno */
 	uint32_t torn_bytes;        /* of a failed write that still reach the file */
 	bool is_hung;
+	uint32_t hang_ops;          /* a bit for each enum store_op, 0: all */
 	bool is_full;               /* submit answers -EAGAIN */
 
 	uint64_t op_count;          /* counted so far */

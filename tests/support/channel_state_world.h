@@ -14,24 +14,30 @@
 #include "tests/sim/fault_store.h"
 #include "tests/sim/mem_store.h"
 
+enum { CHANNEL_WORLD_BUF_BYTES = 8192, CHANNEL_WORLD_BUFS = 64,
+	CHANNEL_WORLD_CHUNKS = 128, CHANNEL_WORLD_SUBTASKS = 3 };
+
 struct channel_world {
 	struct channel_state_executor_config config;
 	struct fault_store disk;
 	struct store *inner;
 	struct buf_pool *pool;
 	void *memory;
-	struct channel_state_writer *writers[2];
+	struct channel_state_writer *writers[CHANNEL_WORLD_SUBTASKS];
+	uint32_t writer_count;
 	uint64_t now_ns;
 	bool is_real; /* the inner store needs time of its own: a turn takes a bit of it */
 };
-
-enum { CHANNEL_WORLD_BUF_BYTES = 8192, CHANNEL_WORLD_BUFS = 64,
-	CHANNEL_WORLD_CHUNKS = 128 };
 
 void channel_world_init(struct channel_world *w, struct store *inner, const char *directory);
 /* The same with other room for records that were partly read. */
 void channel_world_init_sized(struct channel_world *w, struct store *inner, const char *directory,
 		uint64_t staging_bytes);
+/* In two steps: pool, disk and config, which may be changed; then subtasks of any kind. */
+void channel_world_prepare(struct channel_world *w, struct store *inner, const char *directory,
+		uint64_t staging_bytes);
+void channel_world_add(struct channel_world *w, const struct channel_state_subtask *subtasks,
+		uint32_t count);
 /* Every buffer must be back; destroys the inner store. */
 void channel_world_free(struct channel_world *w);
 

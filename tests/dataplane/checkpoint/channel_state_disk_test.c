@@ -1,0 +1,232 @@
+/* channel_state_file: a disk that does not answer keeps few buffers, for a bounded time, and
+ * nothing is lost when it answers again; as much is in flight as was promised. */
+
+#include "tests/support/channel_state_world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FILE_5 "/c/chk-5/channels-map-3-abcd0000"
+
+enum { BLOCK = STORE_ALIGN_BYTES };
+
+static const struct channel_state_subtask SUBTASKS[1] = {{"map", 3, 1, 1, {3}, {1}}};
+
+static struct channel_world w;
+static enum decline_reason reason;
+static const char *text;
+
+static void prepare(uint32_t pages)
+{
+	channel_world_prepare(&w, mem_store_create(), "/c", (uint64_t)pages * BLOCK);
+}
+
+static void begin(void)
+{
+	prepare(16);
+	channel_world_add(&w, SUBTASKS, 1);
+}
+
+static void end(void)
+{
+	channel_world_free(&w);
+}
+
+TestSuite(channel_state_disk, .init = begin, .fini = end, .timeout = 20);
+
+static void start(int64_t id)
+{
+	channel_world_start_all(&w, id);
+}
+
+static void add_buf(int64_t id, uint32_t channel, struct buf *b, uint32_t offset)
+{
+	channel_state_writer_add_input_data(w.writers[0], id, (struct channel_info){0, channel}, &b,
+			1, offset);
+	buf_release(b);
+}
+
+static void add_input(int64_t id, uint32_t channel, uint32_t size, uint8_t seed)
+{
+	add_buf(id, channel, channel_world_buf(&w, size, seed), 0);
+}
+
+/* `count` references to one small buffer. */
+static void add_many(int64_t id, uint32_t channel, uint32_t count)
+{
+	struct buf *b = channel_world_buf(&w, 10, 1);
+
+	for (uint32_t i = 0; i < count; i++)
+		channel_state_writer_add_input_data(w.writers[0], id,
+				(struct channel_info){0, channel}, &b, 1, 0);
+	buf_release(b);
+}
+
+static uint32_t step(void)
+{
+	w.now_ns += 1000000;
+	return channel_state_writer_step(w.writers[0], w.now_ns);
+}
+
+static int outcome(int64_t id)
+{
+	channel_world_finish(&w, 0, id);
+	return channel_state_writer_outcome(w.writers[0], id, &reason, &text);
+}
+
+static const struct channel_state_result *complete(int64_t id)
+{
+	channel_world_finish_all(&w, id);
+	cr_assert_eq(outcome(id), 0, "%s", text);
+	return channel_state_writer_result(w.writers[0], id);
+}
+
+/* ---- a disk that does not answer ------------------------------------------------------------- */
+
+/* The file is open and has room for what is added next; then the disk hangs. */
+static void hang(uint32_t count)
+{
+	start(5);
+	add_many(5, 0, 1);
+	for (uint32_t i = 0; i < 6; i++)
+		(void)step();
+	add_many(5, 0, 1);
+	for (uint32_t i = 0; i < 6; i++)
+		(void)step();
+	w.disk.is_hung = true;
+	for (uint32_t i = 0; i < count; i++)
+		add_input(5, 0, 10, (uint8_t)i);
+}
+
+static uint32_t step_at(uint64_t now_ns)
+{
+	return channel_state_writer_step(w.writers[0], now_ns);
+}
+
+Test(channel_state_disk, copies_what_waits_when_patience_is_over_and_not_before)
+{
+	hang(10);
+	(void)step();
+	uint64_t since = w.now_ns;
+	cr_assert_eq(w.disk.held_count, 4);
+	cr_assert_eq(step_at(since + w.config.patience_ns), 0);
+	cr_assert_eq(channel_world_used(&w), 10);
+	cr_assert_gt(step_at(since + w.config.patience_ns + 1), 0);
+	cr_assert_eq(channel_world_used(&w), 4);
+	cr_assert_eq(w.disk.held_count, 4, "what is copied waits, too, for the disk to answer");
+	fault_store_settle(&w.disk);
+	(void)complete(5);
+}
+
+Test(channel_state_disk, copies_a_bounded_number_in_each_step, .init = NULL)
+{
+	prepare(64);
+	channel_world_add(&w, SUBTASKS, 1);
+	hang(40);
+	(void)step();
+	uint64_t late = w.now_ns;
+	for (uint32_t left = 36; left > 0; left -= left < 16 ? left : 16) {
+		cr_assert_eq(channel_world_used(&w), 4 + left);
+		(void)step_at(late += w.config.patience_ns + 1);
+		(void)step_at(++late); /* what was copied goes to the disk: it is waited for anew */
+	}
+	cr_assert_eq(channel_world_used(&w), 4);
+	cr_assert(!channel_state_writer_is_done(w.writers[0], 5));
+	fault_store_settle(&w.disk);
+	w.now_ns = late;
+	(void)complete(5);
+}
+
+Test(channel_state_disk, fails_when_what_waits_is_more_than_can_be_copied)
+{
+	hang(4 + 17);
+	(void)step();
+	uint64_t late = w.now_ns + w.config.patience_ns + 1;
+	(void)step_at(late);
+	cr_assert(!channel_state_writer_is_done(w.writers[0], 5));
+	(void)step_at(late + 1);
+	cr_assert_eq(outcome(5), -ETIMEDOUT);
+	cr_assert_str_eq(text, "write " FILE_5 ": the disk has not answered; in-flight data does "
+			"not wait for it");
+	cr_assert_eq(channel_world_used(&w), 4);
+	w.now_ns = late + 1;
+	fault_store_settle(&w.disk);
+	for (uint32_t i = 0; i < 5; i++)
+		(void)step();
+	cr_assert_eq(channel_world_used(&w), 0);
+	cr_assert_eq(mem_store_file_count(w.inner), 0);
+}
+
+/* An answer, or something new to write, is a sign of life. */
+Test(channel_state_disk, waits_anew_after_each_answer)
+{
+	hang(10);
+	(void)step();
+	fault_store_settle(&w.disk);
+	w.now_ns += w.config.patience_ns - 1000001;
+	(void)step(); /* four come back and four go */
+	w.disk.is_hung = true;
+	cr_assert_eq(channel_world_used(&w), 6);
+	w.now_ns += w.config.patience_ns - 1000001;
+	(void)step();
+	cr_assert_eq(channel_world_used(&w), 6);
+	fault_store_settle(&w.disk);
+	(void)complete(5);
+}
+
+Test(channel_state_disk, copies_nothing_when_it_may_leave_nothing_with_the_disk, .init = NULL)
+{
+	prepare(16);
+	w.config.issued_in_max = 0;
+	channel_world_add(&w, SUBTASKS, 1);
+	start(5);
+	for (uint32_t i = 0; i < 10; i++)
+		add_input(5, 0, 10, (uint8_t)i);
+	for (uint32_t i = 0; i < 3; i++)
+		(void)step();
+	cr_assert_eq(channel_world_used(&w), 0, "all were copied at once");
+	(void)complete(5);
+}
+
+/* Two files die with writes that the disk does not give back; the third still takes all. */
+Test(channel_state_disk, has_room_for_all_in_flight_beside_files_that_die, .init = NULL)
+{
+	static const struct channel_state_subtask wide[1] = {{"map", 0, 1, 0, {16}, {0}}};
+
+	prepare(64);
+	channel_world_add(&w, wide, 1);
+	w.disk.is_hung = true;
+	w.disk.hang_ops = 1 << STORE_WRITE;
+	for (int64_t id = 5; id <= 7; id++) {
+		start(id);
+		for (uint32_t i = 0; i < 16; i++)
+			add_many(id, i, CHANNEL_WORLD_CHUNKS / 16);
+		for (uint32_t i = 0; i < 16; i++)
+			channel_state_writer_add_input_partial(w.writers[0], id,
+					(struct channel_info){0, i}, (uint8_t[]){1, 2}, 2);
+		if (id < 7) /* each is given up with writes under way */
+			channel_world_step(&w, 8);
+	}
+	cr_assert(!channel_state_writer_is_done(w.writers[0], 7));
+	fault_store_settle(&w.disk);
+}
+
+Test(channel_state_disk, fails_the_checkpoint_when_more_is_in_flight_than_can_be)
+{
+	uint32_t room = CHANNEL_WORLD_CHUNKS + 2 * 4 + 3 * 32;
+
+	for (int64_t id = 5; id <= 6; id++) { /* and all of it is there again */
+		start(id);
+		add_many(id, 0, room);
+		cr_assert(!channel_state_writer_is_done(w.writers[0], id));
+		add_many(id, 0, 3);
+		cr_assert_eq(outcome(id), -ENOBUFS);
+		cr_assert_eq(reason, DECLINE_ASYNC_EXCEPTION);
+		cr_assert_not_null(strstr(text, "keep the buffers in flight for /c/chk-"), "%s",
+				text);
+		cr_assert_eq(channel_world_used(&w), 0);
+		channel_world_step(&w, 10);
+	}
+}
