@@ -53,6 +53,7 @@ struct program {
 	struct mempool *pool;
 	struct taskmanager_link *link; /* to other TaskManagers; NULL: none */
 	struct packet_ports *packet_ports; /* NULL: none */
+	char ports_text[2048];
 	struct loop_timer *look; /* at their losses */
 	void *state;
 	struct taskmanager *taskmanager;
@@ -231,8 +232,13 @@ static int open_packet_ports(struct program *p)
 	if (names.count == 0)
 		return 0;
 	int rc = packet_ports_open(&p->packet_ports, &config, p->error);
-	for (uint32_t i = 0; rc == 0 && packet_ports_print(p->packet_ports, i, text); i++)
+	for (uint32_t i = 0; rc == 0 && packet_ports_print(p->packet_ports, i, text); i++) {
+		size_t at = strlen(p->ports_text);
+
 		log_info("taskmanager", "packets: %s", text);
+		snprintf(p->ports_text + at, sizeof(p->ports_text) - at, "%s%s",
+				at > 0 ? "; " : "", text);
+	}
 	return rc;
 }
 
@@ -359,6 +365,7 @@ static int make_executor(struct program *p)
 								  : "no hugepages",
 					.link_address = taskmanager_link_text(p->link),
 					.link_port = taskmanager_link_port(p->link),
+					.packet_ports = p->ports_text,
 					.refused = on_refused,
 					.context = p,
 			});

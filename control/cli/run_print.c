@@ -50,6 +50,20 @@ static double rate_of(struct run_progress *p, uint64_t records, uint64_t now_ns)
 	return rate;
 }
 
+/* Of all ports of the job. */
+static int64_t lost_packets(const json_t *summary)
+{
+	const char *uid;
+	json_t *ledger;
+	int64_t lost = 0;
+
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(summary, "ledger"), uid, ledger)
+	{
+		lost += number(ledger, "lost");
+	}
+	return lost;
+}
+
 static void print_line(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns)
 {
 	const json_t *checkpoints = json_object_get(summary, "checkpoints");
@@ -58,11 +72,15 @@ static void print_line(struct run_progress *p, FILE *out, const json_t *summary,
 	print_count(in, (double)number(summary, "records_in"));
 	print_count(outs, (double)number(summary, "records_out"));
 	print_count(rate, rate_of(p, (uint64_t)number(summary, "records_in"), now_ns));
+	int64_t lost = lost_packets(summary);
+
 	fprintf(out, "%-10s in %9s  out %9s  %9s/s  checkpoints %" PRId64 " (%" PRId64
 		     " failed, last %" PRId64 " ms)  restarts %" PRId64,
 			text_of(summary, "state"), in, outs, rate, number(checkpoints, "completed"),
 			number(checkpoints, "failed"), number(checkpoints, "last_ms"),
 			number(summary, "restarts"));
+	if (lost > 0)
+		fprintf(out, "  packets lost %" PRId64, lost);
 }
 
 void run_print_progress(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns)
@@ -111,12 +129,31 @@ void run_print_troubles(struct run_progress *p, FILE *out, const json_t *summary
 	}
 }
 
+/* "packets       20000 to source = 18990 taken + 10 waiting + 1000 missed" */
+static void print_ledger(FILE *out, const char *uid, json_t *ledger)
+{
+	json_t *count;
+	const char *place;
+
+	fprintf(out, "packets       %" PRId64 " to %s = %" PRId64 " taken",
+			number(ledger, "packets"), uid, number(ledger, "taken"));
+	if (number(ledger, "waiting") > 0)
+		fprintf(out, " + %" PRId64 " waiting", number(ledger, "waiting"));
+	json_object_foreach(json_object_get(ledger, "lost_by"), place, count)
+	{
+		if (json_integer_value(count) > 0)
+			fprintf(out, " + %" PRId64 " %s", (int64_t)json_integer_value(count),
+					place);
+	}
+	fputc('\n', out);
+}
+
 static void print_table(FILE *out, const json_t *summary, double wall_s)
 {
 	const json_t *checkpoints = json_object_get(summary, "checkpoints");
 	const json_t *failure = json_object_get(summary, "failure");
-	const char *reason;
-	json_t *count;
+	const char *reason, *uid;
+	json_t *count, *ledger;
 
 	fprintf(out, "state         %s\n", text_of(summary, "state"));
 	if (json_is_string(failure))
@@ -125,6 +162,10 @@ static void print_table(FILE *out, const json_t *summary, double wall_s)
 			text_of(summary, "job_id"));
 	fprintf(out, "records in    %" PRId64 "\n", number(summary, "records_in"));
 	fprintf(out, "records out   %" PRId64 "\n", number(summary, "records_out"));
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(summary, "ledger"), uid, ledger)
+	{
+		print_ledger(out, uid, ledger);
+	}
 	json_object_foreach(
 			(json_t *)(uintptr_t)json_object_get(summary, "unparsed"), reason, count)
 	{

@@ -112,6 +112,7 @@ static void fill_row(struct resource_row *row, const struct guest *g,
 	snprintf(row->pages, sizeof(row->pages), "%s", m->pages);
 	snprintf(row->link, sizeof(row->link), "%s", m->link_address);
 	snprintf(row->link_port, sizeof(row->link_port), "%s", m->link_port);
+	snprintf(row->packet_ports, sizeof(row->packet_ports), "%s", m->packet_ports);
 	row->pid = m->pid;
 	row->slot_count = m->slot_count;
 	row->core_count = m->n_cores < RESOURCE_CORES_MAX ? (uint32_t)m->n_cores

@@ -45,6 +45,7 @@ struct resource_row {
 	char pages[RESOURCE_TEXT_BYTES];
 	char link[RESOURCE_TEXT_BYTES]; /* its address to other TaskManagers; empty: none */
 	char link_port[2 * RESOURCE_TEXT_BYTES]; /* what port that is */
+	char packet_ports[8 * RESOURCE_TEXT_BYTES]; /* those of raw packets; empty: none */
 	Weir__LinkNumbers numbers;      /* of its links, in the last heartbeat */
 	uint32_t pid, slot_count, core_count;
 	uint32_t cores[RESOURCE_CORES_MAX];

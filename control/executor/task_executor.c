@@ -331,6 +331,8 @@ static void send_register(struct task_executor *e)
 	m.pages = (char *)(uintptr_t)e->config.pages;
 	m.link_address = (char *)(uintptr_t)e->config.link_address;
 	m.link_port = (char *)(uintptr_t)e->config.link_port;
+	if (e->config.packet_ports != NULL)
+		m.packet_ports = (char *)(uintptr_t)e->config.packet_ports;
 	envelope.body_case = WEIR__ENVELOPE__BODY_REGISTER_TASK_MANAGER;
 	envelope.register_task_manager = &m;
 	(void)connection_send(e->connection, &envelope);

@@ -37,6 +37,7 @@ struct task_executor_config {
 	const char *pages;               /* "2 MiB hugepages", "no hugepages" */
 	const char *link_address; /* to other TaskManagers; empty: none */
 	const char *link_port;    /* what port that is, for people */
+	const char *packet_ports; /* the same of those of raw packets; NULL: none */
 	/* The coordinator will not have this one: what it said. */
 	void (*refused)(void *context, const char *text);
 	void *context;

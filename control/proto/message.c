@@ -85,7 +85,7 @@ static bool is_register(const Weir__RegisterTaskManager *r)
 {
 	return is_text(r->id) && r->id[0] != 0 && is_text(r->host) && is_text(r->version) &&
 			is_text(r->pages) && is_text(r->link_address) && is_text(r->link_port) &&
-			r->slot_count >= 1 &&
+			is_text(r->packet_ports) && r->slot_count >= 1 &&
 			r->slot_count <= WORKERS_COUNT_MAX * TASKS_PER_WORKER_MAX;
 }
 

@@ -57,6 +57,10 @@ bool rest_read_trigger_id(struct rest_call *call, const json_t *body, struct id1
 /* A value of the query into `value`; "" when absent. */
 void rest_query(const struct rest_call *call, const char *key, char value[REST_PART_BYTES]);
 
+/* Of a job's counters by operator: of each that takes packets from a port, how many those were that
+ * were sent to it, and what became of them. */
+json_t *rest_ledger(json_t *counters_by_uid);
+
 /* ---- facts ---- */
 
 /* A vertex has the id of its uid. */

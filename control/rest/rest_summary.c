@@ -91,12 +91,14 @@ static void answer(struct rest_call *call, const struct summary *s)
 			ms_or_null(c->checkpoint_last_ms));
 	id128_print(s->id.id, id);
 	rest_answer(call, 200,
-			json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:i, s:I, s:o, s:b, "
-				  "s:o}",
+			json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:i, s:I, s:o, "
+				  "s:b, s:o}",
 					"state", s->state, "job_id", id, "name", rest_text(s->name),
 					"records_in", (json_int_t)c->records_in, "records_out",
 					(json_int_t)c->records_out, "unparsed",
-					s->counters.unparsed, "counters", s->counters.by_uid,
+					s->counters.unparsed, "ledger",
+					rest_ledger(s->counters.by_uid), "counters",
+					s->counters.by_uid,
 					"checkpoints", checkpoints, "restarts", (int)c->restarts,
 					"stale_messages", (json_int_t)c->stale_messages,
 					"failure", s->failure, "refused", s->is_refused, "tasks",

@@ -62,10 +62,11 @@ static json_t *own(const struct resource_row *row)
 
 	for (uint32_t i = 0; i < row->core_count && i < RESOURCE_CORES_MAX; i++)
 		json_array_append_new(cores, json_integer(row->cores[i]));
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "pid", (int)row->pid, "host",
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid", (int)row->pid, "host",
 			rest_text(row->host), "weir-version", rest_text(row->version), "pages",
 			rest_text(row->pages), "cores", cores, "link", rest_text(row->link),
-			"linkPort", rest_text(row->link_port));
+			"linkPort", rest_text(row->link_port), "packetPorts",
+			rest_text(row->packet_ports));
 }
 
 static json_t *taskmanager(const struct coordinator *c, uint32_t member)

@@ -50,7 +50,9 @@ def both_take(w, hosts, name, queues, how):
     send(hosts, frames, 10_000)
     c = w.wait_for(lambda: accounted(hosts, FRAMES), "the ledger adds up", 10)
     each = [counters(hosts, "source", subtask)["frames"] for subtask in (0, 1)]
-    finish(w, hosts, name, r)
+    summary = finish(w, hosts, name, r)
+    expect_equal((summary["ledger"]["source"]["packets"], summary["ledger"]["source"]["taken"]),
+                 (FRAMES, FRAMES), "packets of the summary")
     expect(all(count > FRAMES // 10 for count in each), f"packets of each subtask: {each}")
     expect_equal(c["queues"], queues, "queues of both")
     expect_equal(sum(c[n] for n in LOSSES), 0, "losses")

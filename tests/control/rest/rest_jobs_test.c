@@ -115,6 +115,7 @@ Test(rest_jobs, sums_up_a_job)
 	cr_assert(json_is_integer(json_object_get(json_object_get(counters, "digest"),
 			"records_in")));
 	cr_assert(json_is_object(json_object_get(json, "unparsed")));
+	cr_assert(json_is_object(json_object_get(json, "ledger")));
 	cr_assert(json_is_null(json_object_get(checkpoints, "p50_ms")));
 	cr_assert(json_is_null(json_object_get(json, "failure")));
 	cr_assert(json_is_false(json_object_get(json, "refused")));

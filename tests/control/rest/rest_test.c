@@ -43,6 +43,7 @@ static void join(void)
 	Weir__Envelope e = WEIR__ENVELOPE__INIT;
 	char id[] = TM, host[] = "here", version[] = "1", pages[] = "no hugepages";
 	char address[] = "02:00:00:00:00:01 10.0.0.1 6125 1514 512 2", port[] = "net_memif0 ...";
+	char packets[] = "net_tap0 ...";
 	uint32_t cores[] = {3, 5};
 
 	m.id = id;
@@ -51,6 +52,7 @@ static void join(void)
 	m.pages = pages;
 	m.link_address = address;
 	m.link_port = port;
+	m.packet_ports = packets;
 	m.slot_count = 2;
 	m.n_cores = 2;
 	m.cores = cores;
@@ -190,6 +192,7 @@ Test(rest, answers_about_taskmanagers_in_the_shape_of_flink)
 	cr_assert_str_eq(rest_text_at(own, "pages"), "no hugepages");
 	cr_assert_str_eq(rest_text_at(own, "link"), "02:00:00:00:00:01 10.0.0.1 6125 1514 512 2");
 	cr_assert_str_eq(rest_text_at(own, "linkPort"), "net_memif0 ...");
+	cr_assert_str_eq(rest_text_at(own, "packetPorts"), "net_tap0 ...");
 	json_decref(json);
 	connection_close(taskmanager);
 }
