@@ -46,12 +46,12 @@ def shipped():
                   glob.glob(os.path.join(DATA, "*.pcapng")))
 
 
-def tshark_frames(capture):
+def tshark_frames(capture, condition=""):
     """Outermost protocol stack, source, destination and length of each frame, by tshark."""
     if shutil.which("tshark") is None:
         raise Skip("no tshark here (scripts/install-deps)")
     fields = ["frame.protocols", "frame.len", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst"]
-    words = ["tshark", "-n", "-r", capture, "-T", "fields", "-E", "occurrence=f"]
+    words = ["tshark", "-n", "-r", capture, "-Y", condition, "-T", "fields", "-E", "occurrence=f"]
     for field in fields:
         words += ["-e", field]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -60,6 +60,11 @@ def tshark_frames(capture):
         raise Failed(f"tshark: {done.stderr}")
     for line in done.stdout.splitlines():
         yield line.split("\t")
+
+
+def tshark_count(capture, condition):
+    """How many frames a display filter lets pass."""
+    return sum(1 for _ in tshark_frames(capture, condition))
 
 
 def tshark_totals(capture):

@@ -52,8 +52,8 @@ def send(hosts, frames, rate):
                 time.sleep(max(0.0, begun + i / rate - time.monotonic()))
 
 
-def run(w, hosts, job, name, ports=1, sets=None, more=None):
-    vdevs = " ".join(f"--vdev=net_af_packet{i},iface=eth{i},framecnt=512" for i in range(ports))
+def run(w, hosts, job, name, ports=1, sets=None, more=None, vdev="framecnt=512"):
+    vdevs = " ".join(f"--vdev=net_af_packet{i},iface=eth{i},{vdev}" for i in range(ports))
     config = {"weir.nic.ports": ";".join(f"net_af_packet{i}" for i in range(ports)),
               "weir.eal.args": vdevs, "rest.bind-port": "8081", **(more or {})}
     r = w.run(job, sets, state=name, config=config,
