@@ -3,6 +3,8 @@ savepoint is taken beside the one checkpoint that there may be."""
 
 import os
 import shutil
+import time
+from functools import partial
 
 from faults import compile_shared
 from harness import expect, expect_equal
@@ -10,6 +12,14 @@ from processes import free_port
 
 RECORDS = 300_000
 JOB = "keyed-count"
+
+
+def hold_syncs(w, passing):
+    """From now on only syncs of files come back in whose path that stands.  What tells of a
+    checkpoint whether it is under way and was triggered since."""
+    w.write("gate", passing)
+    now_ms = time.time() * 1000
+    return lambda c: c["status"] == "IN_PROGRESS" and c["trigger_timestamp"] > now_ms
 
 
 def savepoint_beside_a_checkpoint(w, library):
@@ -22,21 +32,19 @@ def savepoint_beside_a_checkpoint(w, library):
         env=held(library, gate))
     rest = ("--rest", f"127.0.0.1:{port}")
 
-    def one_under_way():
-        return [c for c in w.weir_json("checkpoints", JOB, *rest)["history"]
-                if c["status"] == "IN_PROGRESS"]
+    def history():
+        return w.weir_json("checkpoints", JOB, *rest)["history"]
 
-    number = w.wait_for_checkpoint(2, "beside")
-    w.write("gate", f"chk-{number + 2}/")
-    w.wait_for(lambda: any(c["id"] == number + 2 for c in one_under_way()), "it is under way")
+    w.wait_for_checkpoint(2, "beside")
+    is_held = hold_syncs(w, "/savepoints/")
+    number = w.wait_for(lambda: [c["id"] for c in history() if is_held(c)], "one is held up")[0]
     status, said, why = w.weir("savepoint", JOB, w.path("savepoints"), *rest)
     expect_equal(status, 0, f"the savepoint: {said} {why}")
-    history = {c["id"]: c for c in w.weir_json("checkpoints", JOB, *rest)["history"]}
-    slow, beside = history[number + 2], history[number + 3]
-    expect(beside["is_savepoint"] and beside["status"] == "COMPLETED"
+    beside, slow = history()[:2]  # the newest first
+    expect(beside["is_savepoint"] and beside["status"] == "COMPLETED" and slow["id"] == number
            and slow["status"] == "IN_PROGRESS", f"they overlap: {slow} {beside}")
     os.unlink(gate)
-    w.wait_for_checkpoint(number + 3, "beside")
+    w.wait_for_checkpoint(number, "beside")
     run.summary()
 
 
@@ -62,21 +70,21 @@ def test(w):
         return w.weir_json("checkpoints", JOB, *rest)
 
     def two_under_way():
-        found = [c for c in statistics()["history"] if c["status"] == "IN_PROGRESS"]
-        return found if len(found) == 2 else None
+        found = [c["id"] for c in statistics()["history"] if is_held(c)]
+        return sorted(found) if len(found) == 2 else None
 
     def has_ended(number):
         return not any(c["id"] == number and c["status"] == "IN_PROGRESS"
                        for c in statistics()["history"])
 
     w.wait_for_checkpoint(2)
-    w.write("gate", "")  # no sync comes back while it is there
-    under_way = sorted(c["id"] for c in w.wait_for(two_under_way, "two checkpoints under way"))
+    is_held = hold_syncs(w, "")  # none passes
+    under_way = w.wait_for(two_under_way, "two checkpoints under way")
     expect_equal(statistics()["counts"]["failed"], 0, "failed checkpoints")
-    w.write("gate", f"chk-{under_way[1]}/")  # the older one waits for none of the younger's
-    w.wait_for(lambda: has_ended(under_way[0]), "the older one has ended")
+    for number in under_way:  # each by itself: it waits for no sync of a younger one
+        w.write("gate", f"chk-{number}/")
+        w.wait_for(partial(has_ended, number), f"checkpoint {number} has ended")
     os.unlink(gate)
-    w.wait_for(lambda: has_ended(under_way[1]), "the younger one has ended")
     history = {c["id"]: c for c in statistics()["history"]}
     expect_equal([history[i]["status"] for i in under_way], ["COMPLETED"] * 2,
                  f"both complete: {history}")

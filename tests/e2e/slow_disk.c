@@ -1,6 +1,6 @@
 /* slow_disk: preloaded into a program whose name is in SLOW_PROGRAM; its syncs take until the file
- * SLOW_GATE is gone, as on a disk that has stopped answering, or has a text in it that does not
- * stand in the path of the file that is synced. */
+ * SLOW_GATE is gone, as on a disk that has stopped answering, or has a text in it that stands in
+ * the path of the file that is synced. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ static void wait_for_disk(int fd)
 	if (program == NULL || gate == NULL ||
 			strcmp(program_invocation_short_name, program) != 0)
 		return;
-	while (read_gate(gate, text) && is_named(fd, text))
+	while (read_gate(gate, text) && (text[0] == 0 || !is_named(fd, text)))
 		usleep(ROUND_US);
 }
 
