@@ -183,6 +183,8 @@ bool checkpoint_coordinator_is_busy(const struct checkpoint_coordinator *c);
 /* A checkpoint is on its way into the durable list and cannot be aborted any more. */
 bool checkpoint_coordinator_is_storing(const struct checkpoint_coordinator *c);
 bool checkpoint_coordinator_is_triggering(const struct checkpoint_coordinator *c);
+/* The wall clock's milliseconds when the request was admitted whose id is not there yet; or 0. */
+int64_t checkpoint_coordinator_draws_id_since(const struct checkpoint_coordinator *c);
 bool checkpoint_coordinator_is_scheduling(const struct checkpoint_coordinator *c);
 /* When the next periodic request is due, monotonic; UINT64_MAX: never. */
 uint64_t checkpoint_coordinator_next_periodic(const struct checkpoint_coordinator *c);

@@ -402,6 +402,11 @@ bool checkpoint_coordinator_is_triggering(const struct checkpoint_coordinator *c
 	return c->triggering.step != STEP_IDLE;
 }
 
+int64_t checkpoint_coordinator_draws_id_since(const struct checkpoint_coordinator *c)
+{
+	return c->triggering.step == STEP_ID ? c->triggering.timestamp_ms : 0;
+}
+
 bool checkpoint_coordinator_is_scheduling(const struct checkpoint_coordinator *c)
 {
 	return c->is_scheduling;

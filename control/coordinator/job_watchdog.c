@@ -29,6 +29,20 @@ static bool is_expected(const struct job_master *jm)
 			!jm->is_released;
 }
 
+/* What the oldest one that has begun waits for; to be freed.  NULL: none has begun. */
+static char *explain_waiting(const struct job_master *jm, const struct checkpoint_stats *s)
+{
+	int64_t now_ms = clock_wall_ms();
+	int64_t since_ms = checkpoint_coordinator_draws_id_since(jm->checkpoints);
+	char *text = checkpoint_stats_explain_pending(s, now_ms);
+
+	if (text == NULL && since_ms != 0 &&
+			asprintf(&text, "one waits for its id to be written for %" PRId64 " ms",
+					now_ms - since_ms) < 0)
+		text = NULL;
+	return text;
+}
+
 /* Why none completes; to be freed. */
 static char *find_cause(const struct job_master *jm)
 {
@@ -37,7 +51,7 @@ static char *find_cause(const struct job_master *jm)
 	char *text = NULL;
 
 	if (jm->status == JOB_STATUS_RUNNING)
-		text = checkpoint_stats_explain_pending(s, clock_wall_ms());
+		text = explain_waiting(jm, s);
 	else if (jm->failure_count > 0 && asprintf(&text, "the job is %s: %s",
 							job_status_name(jm->status),
 							job_master_failure(jm, 0)->text) < 0)

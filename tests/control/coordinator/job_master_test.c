@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(job_master, .init = job_world_init, .fini = job_world_fini);
@@ -95,6 +96,28 @@ Test(job_master, says_that_no_checkpoint_completes_although_nobody_fails_one)
 	cr_assert_not_null(strstr(text, "make (1/1) has not acknowledged"), "%s", text);
 	cr_assert_not_null(strstr(text, "is in progress for"), "%s", text);
 	cr_assert_geq(job_master_watch(job).since_completed_ms, 1000);
+}
+
+/* The first id is written to a file beside the log; the open of a pipe waits for a reader. */
+Test(job_master, says_that_a_checkpoint_waits_for_its_id_when_the_disk_does_not_answer)
+{
+	char path[256], id[ID128_TEXT_BYTES];
+
+	set("execution.checkpointing.timeout=%s", "10 min");
+	submit(counting, "none");
+	id128_print(job_master_id(job).id, id);
+	snprintf(path, sizeof(path), "%s/ha/%s/checkpoints.tmp", directory, id);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	tm = join("tm-1");
+	WAIT_UNTIL(job_master_watch(job).overdue != NULL);
+	const char *text = job_master_watch(job).overdue;
+	cr_assert_not_null(strstr(text, "waits for its id to be written for "), "%s", text);
+	cr_assert_not_null(strstr(text, " ms"), "%s", text);
+	int reader = open(path, O_RDONLY | O_NONBLOCK);
+	cr_assert_geq(reader, 0);
+	cr_assert_eq(unlink(path), 0);
+	close(reader);
+	WAIT_UNTIL(record()->confirmed_id >= 1);
 }
 
 Test(job_master, says_of_a_failed_checkpoint_who_was_waited_for_in_which_phase_and_how_long)
