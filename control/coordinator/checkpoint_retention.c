@@ -122,9 +122,10 @@ static void finish_closing(struct checkpoint_coordinator *c)
 		clean_below(c, c->kept_id_min);
 }
 
+/* One that was not claimed needs no file of ours, and its own are never deleted (SR-2). */
 static void keep_at_end(struct checkpoint_coordinator *c, int64_t id)
 {
-	if (id < c->kept_id_min)
+	if (id > shared_state_registry_unclaimed_id_max(c->registry) && id < c->kept_id_min)
 		c->kept_id_min = id;
 }
 

@@ -91,6 +91,9 @@ uint32_t output_gate_overtaken_count(const struct output_gate *g, uint32_t chann
 /* True while a timeoutable barrier of that checkpoint waits on some channel (SP-13). */
 bool output_gate_is_held(const struct output_gate *g, int64_t checkpoint_id);
 
+/* As output_queue_let_go, in each channel. */
+void output_gate_let_go(struct output_gate *g, int64_t checkpoint_id);
+
 /* SP-15, as output_queue_time_out; the barrier leaves with the next poll. */
 uint32_t output_gate_time_out(struct output_gate *g, uint32_t channel, int64_t checkpoint_id);
 

@@ -64,6 +64,12 @@ bool output_gate_is_held(const struct output_gate *g, int64_t checkpoint_id)
 	return false;
 }
 
+void output_gate_let_go(struct output_gate *g, int64_t checkpoint_id)
+{
+	for (uint32_t c = 0; c < g->channel_count; c++)
+		output_queue_let_go(&g->queues[c], checkpoint_id);
+}
+
 uint32_t output_gate_time_out(struct output_gate *g, uint32_t channel, int64_t checkpoint_id)
 {
 	CHECK(channel < g->channel_count);

@@ -103,6 +103,14 @@ bool output_queue_is_held(const struct output_queue *q, int64_t checkpoint_id)
 	return find_held(q, checkpoint_id) != q->event_tail;
 }
 
+void output_queue_let_go(struct output_queue *q, int64_t checkpoint_id)
+{
+	uint32_t index = find_held(q, checkpoint_id);
+
+	if (index != q->event_tail)
+		let_go(q, index + 1);
+}
+
 uint32_t output_queue_time_out(struct output_queue *q, int64_t checkpoint_id)
 {
 	(void)output_queue_push(q);

@@ -81,6 +81,9 @@ uint32_t output_queue_push(struct output_queue *q);
 /* True while the timeoutable barrier of that checkpoint waits for the data before it. */
 bool output_queue_is_held(const struct output_queue *q, int64_t checkpoint_id);
 
+/* The barrier of that checkpoint, if it waits here, waits no longer: it takes effect at its cut. */
+void output_queue_let_go(struct output_queue *q, int64_t checkpoint_id);
+
 /* SP-15: makes that barrier an unaligned one, which the next push sends.  Returns how many buffers
  * it overtakes, the first ones of the queue; 0: it does not wait (any more), nothing was done. */
 uint32_t output_queue_time_out(struct output_queue *q, int64_t checkpoint_id);

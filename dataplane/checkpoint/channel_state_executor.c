@@ -1,7 +1,9 @@
 /*
  * Requests are not queued: what Flink's thread does later happens here at once, so "the request
  * comes too late" (CS-12) can only be said to a start; data for a checkpoint that has ended since
- * finds its result done and is dropped.
+ * finds its result done and is dropped.  Only the disk takes its time: a file that has all it waits
+ * for when a newer one begins is past (CS-8: what came before the start is done before it) and goes
+ * on to its end beside the new one.
  */
 
 #include "dataplane/checkpoint/channel_state_executor.h"
@@ -15,11 +17,15 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Buffers, what is left of one and of a record for each channel, and what dying files keep. */
+/* Of one file: buffers, what is left of one and of a record for each channel. */
+static uint32_t chunk_count_of_file(const struct channel_state_executor_config *c)
+{
+	return c->buf_count + 2 * c->channel_count;
+}
+
 static uint32_t chunk_count(const struct channel_state_executor_config *c)
 {
-	return c->buf_count + 2 * c->channel_count +
-			CHANNEL_STATE_FILES_MAX * CHANNEL_STATE_WRITES_MAX;
+	return CHANNEL_STATE_FILES_MAX * chunk_count_of_file(c);
 }
 
 static uint64_t table_bytes(const struct channel_state_executor_config *c)
@@ -149,13 +155,11 @@ static void fail_result(struct writer_result *r, int status, enum decline_reason
 }
 
 /* CS-15, CS-20: the one that aborted fails with its own cause, the others because they share. */
-static void fail_by_abort(struct channel_state_executor *e, const struct channel_state_writer *w,
-		struct writer_result *r)
+static void fail_by_abort(const struct channel_state_writer *by, enum decline_reason reason,
+		const char *text, const struct channel_state_writer *w, struct writer_result *r)
 {
-	const struct channel_state_subtask *by = &e->writers[e->aborted_by].subtask;
-
-	if (w->index == e->aborted_by) {
-		fail_result(r, -ECANCELED, e->aborted_reason, e->aborted_text);
+	if (w == by) {
+		fail_result(r, -ECANCELED, reason, text);
 		return;
 	}
 	r->is_done = true;
@@ -163,7 +167,7 @@ static void fail_by_abort(struct channel_state_executor *e, const struct channel
 	r->reason = DECLINE_SHARED_STREAM;
 	snprintf(r->text, sizeof(r->text),
 			"%s subtask %u shares its channel-state file and gave up: %.1024s",
-			by->vertex_uid, by->subtask_index, e->aborted_text);
+			by->subtask.vertex_uid, by->subtask.subtask_index, text);
 }
 
 static struct writer_result *open_result(
@@ -183,19 +187,24 @@ static void end_ongoing(struct channel_state_executor *e, struct channel_file *f
 void channel_executor_fail(struct channel_state_executor *e, struct channel_file *f, int status,
 		const char *what)
 {
+	char text[CHANNEL_STATE_TEXT_BYTES];
+
 	CHECK(status < 0);
 	if (f->phase == CHANNEL_FILE_CLEANING)
 		return; /* nothing more can be lost */
-	snprintf(e->ongoing_text, sizeof(e->ongoing_text), "%s %s: %s", what, f->path,
+	snprintf(text, sizeof(text), "%s %s: %s", what, f->path,
 			status == -ETIMEDOUT ? "the disk has not answered; in-flight data does "
 					       "not wait for it"
 					     : strerrordesc_np(-status));
-	e->ongoing_status = status;
 	for (uint32_t i = 0; i < e->writer_count; i++) {
 		struct writer_result *r = open_result(&e->writers[i], f->checkpoint_id);
 
 		if (r != NULL)
-			fail_result(r, status, DECLINE_ASYNC_EXCEPTION, e->ongoing_text);
+			fail_result(r, status, DECLINE_ASYNC_EXCEPTION, text);
+	}
+	if (e->ongoing == f) { /* also for those who have yet to start it */
+		e->ongoing_status = status;
+		memcpy(e->ongoing_text, text, sizeof(text));
 	}
 	end_ongoing(e, f);
 	channel_file_give_up(e, f);
@@ -245,12 +254,28 @@ static struct channel_file *find_free(struct channel_state_executor *e)
 	return NULL;
 }
 
+struct channel_file *channel_executor_file(
+		const struct channel_state_executor *e, int64_t checkpoint_id)
+{
+	for (uint32_t i = 0; i < CHANNEL_STATE_FILES_MAX; i++) {
+		const struct channel_file *f = &e->files[i];
+
+		if (f->checkpoint_id == checkpoint_id && channel_file_is_live(f))
+			return (struct channel_file *)(uintptr_t)f;
+	}
+	return NULL;
+}
+
 static void subsume(struct channel_state_executor *e)
 {
 	struct channel_file *f = e->ongoing;
 
 	if (f == NULL)
 		return;
+	if (channel_executor_is_complete(e, f)) {
+		end_ongoing(e, f); /* CS-8 */
+		return;
+	}
 	for (uint32_t i = 0; i < e->writer_count; i++) {
 		struct writer_result *r = open_result(&e->writers[i], f->checkpoint_id);
 
@@ -287,7 +312,7 @@ void channel_executor_start(
 	struct channel_state_executor *e = w->executor;
 
 	if (checkpoint_id == e->aborted_id) {
-		fail_by_abort(e, w, r);
+		fail_by_abort(&e->writers[e->aborted_by], e->aborted_reason, e->aborted_text, w, r);
 		return;
 	}
 	if (checkpoint_id < e->ongoing_id || checkpoint_id < e->aborted_id) {
@@ -310,47 +335,52 @@ void channel_executor_start(
 
 /* ---- CS-15, CS-16 ---------------------------------------------------------------------------- */
 
+static void abort_file(struct channel_state_executor *e, struct channel_file *f,
+		const struct channel_state_writer *by, enum decline_reason reason, const char *text)
+{
+	for (uint32_t i = 0; i < e->writer_count; i++) {
+		struct writer_result *r = open_result(&e->writers[i], f->checkpoint_id);
+
+		if (r != NULL)
+			fail_by_abort(by, reason, text, &e->writers[i], r);
+	}
+	end_ongoing(e, f);
+	channel_file_give_up(e, f);
+}
+
 void channel_executor_abort(struct channel_state_writer *w, int64_t checkpoint_id,
 		enum decline_reason reason, const char *text)
 {
 	struct channel_state_executor *e = w->executor;
-	struct channel_file *f = e->ongoing;
+	struct channel_file *f = channel_executor_file(e, checkpoint_id);
 
+	if (f != NULL)
+		abort_file(e, f, w, reason, text);
 	if (checkpoint_id <= e->aborted_id)
 		return;
 	e->aborted_id = checkpoint_id;
 	e->aborted_by = w->index;
 	e->aborted_reason = reason;
 	snprintf(e->aborted_text, sizeof(e->aborted_text), "%s", text);
-	if (checkpoint_id > e->ongoing_id) {
+	if (checkpoint_id > e->ongoing_id)
 		subsume(e);
-		return;
-	}
-	if (f == NULL || checkpoint_id < e->ongoing_id)
-		return;
-	for (uint32_t i = 0; i < e->writer_count; i++) {
-		struct writer_result *r = open_result(&e->writers[i], checkpoint_id);
-
-		if (r != NULL)
-			fail_by_abort(e, &e->writers[i], r);
-	}
-	end_ongoing(e, f);
-	channel_file_give_up(e, f);
 }
 
 void channel_executor_release(struct channel_state_writer *w)
 {
 	struct channel_state_executor *e = w->executor;
-	struct channel_file *f = e->ongoing;
 
 	w->is_closed = true;
-	if (f == NULL || !f->is_participant[w->index])
-		return;
+	for (uint32_t i = 0; i < CHANNEL_STATE_FILES_MAX; i++) {
+		struct channel_file *f = &e->files[i];
+		const struct writer_result *r = channel_writer_result(w, f->checkpoint_id);
 
-	const struct writer_result *r = channel_writer_result(w, f->checkpoint_id);
-	if (r != NULL && (!r->is_input_finished || !r->is_output_finished))
-		channel_executor_abort(w, f->checkpoint_id, DECLINE_TASK_CLOSING,
-				"the task has ended");
-	else
-		f->is_participant[w->index] = false;
+		if (!channel_file_is_live(f) || !f->is_participant[w->index])
+			continue;
+		if (r != NULL && (!r->is_input_finished || !r->is_output_finished))
+			channel_executor_abort(w, f->checkpoint_id, DECLINE_TASK_CLOSING,
+					"the task has ended");
+		else
+			f->is_participant[w->index] = false;
+	}
 }

@@ -405,8 +405,7 @@ bool channel_files_are_writing(const struct channel_state_executor *e)
 	for (uint32_t i = 0; i < CHANNEL_STATE_FILES_MAX; i++) {
 		const struct channel_file *f = &e->files[i];
 
-		if (f->chunk_count > 0 && (f->phase == CHANNEL_FILE_COLLECTING ||
-						f->phase == CHANNEL_FILE_TABLE))
+		if (f->chunk_count > 0 && channel_file_is_live(f))
 			return true;
 	}
 	return false;

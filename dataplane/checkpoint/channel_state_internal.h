@@ -9,7 +9,7 @@
 #include "dataplane/checkpoint/store.h"
 
 enum {
-	CHANNEL_STATE_FILES_MAX = 3,   /* one under way, the others not yet cleaned up */
+	CHANNEL_STATE_FILES_MAX = 3,   /* one under way, the others written or cleaned up */
 	CHANNEL_STATE_WRITES_MAX = 32, /* with the disk at a time */
 	CHANNEL_STATE_PATH_BYTES = 1024,
 	CHANNEL_STATE_NAME_BYTES = 128,
@@ -132,6 +132,12 @@ static inline uint64_t channel_state_round_up(uint64_t n)
 	return (n + STORE_ALIGN_BYTES - 1) / STORE_ALIGN_BYTES * STORE_ALIGN_BYTES;
 }
 
+/* Neither free nor given up. */
+static inline bool channel_file_is_live(const struct channel_file *f)
+{
+	return f->phase == CHANNEL_FILE_COLLECTING || f->phase == CHANNEL_FILE_TABLE;
+}
+
 /* ---- channel_state_chunk.c ---- */
 
 /* The first page of a free run of at most `bytes`; its length in pages, 0: none is free. */
@@ -178,6 +184,9 @@ bool channel_executor_is_complete(
 		const struct channel_state_executor *e, const struct channel_file *f);
 /* The file is durable, or there was nothing to write. */
 void channel_executor_complete(struct channel_state_executor *e, struct channel_file *f);
+/* The file that is still to be had of a checkpoint, or NULL. */
+struct channel_file *channel_executor_file(
+		const struct channel_state_executor *e, int64_t checkpoint_id);
 struct writer_result *channel_writer_result(
 		const struct channel_state_writer *w, int64_t checkpoint_id);
 /* CS-13; the outcome of a start that came too late is put into `r` (CS-12). */

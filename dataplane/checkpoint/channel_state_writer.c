@@ -279,9 +279,9 @@ void channel_state_writer_visit(const struct channel_state_writer *w, int64_t ch
 		void *context)
 {
 	const struct channel_state_executor *e = w->executor;
-	const struct channel_file *f = e->ongoing;
+	const struct channel_file *f = channel_executor_file(e, checkpoint_id);
 
-	if (f == NULL || f->checkpoint_id != checkpoint_id)
+	if (f == NULL)
 		return;
 
 	uint32_t i = f->channels[number_of(w, side, at)].first;

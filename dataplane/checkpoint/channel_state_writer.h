@@ -17,7 +17,8 @@
  *
  * How Flink's rules are met: requests are carried out at once and in order on the worker, so
  * nothing is "unready" (CS-8): the caller of a timeoutable barrier adds output data when it knows
- * it, and finishes the output then.  An abort needs no place at front and end (CS-4).
+ * it, and finishes the output then.  A checkpoint that all its subtasks have finished when a newer
+ * one begins is past: it is written to its end.  An abort needs no place at front and end (CS-4).
  */
 
 #include "dataplane/checkpoint/channel_state_format.h"

@@ -20,6 +20,16 @@ void subtask_channel_state_drop(struct subtask_checkpoint_coordinator *c, int64_
 		channel_state_writer_abort(w, id, reason, text, true);
 }
 
+/* SP-12, CS-8: a barrier that waits for its timeout stays in line when a younger one is about to go
+ * past it.  Then nothing that waits here is part of it, and it is done with before the younger one
+ * begins. */
+static void end_waiting_output(struct subtask_checkpoint_coordinator *c)
+{
+	for (uint32_t g = 0; g < c->config.output_count; g++)
+		output_gate_let_go(c->config.outputs[g], c->output_pending_id);
+	(void)subtask_channel_state_finish_output(c);
+}
+
 void subtask_checkpoint_coordinator_prepare(
 		struct subtask_checkpoint_coordinator *c, const struct event *barrier)
 {
@@ -30,6 +40,8 @@ void subtask_checkpoint_coordinator_prepare(
 	if (!checkpoint_options_needs_channel_state(&barrier->options) ||
 			subtask_async_part(c, id) != NULL)
 		return;
+	if (checkpoint_options_is_unaligned(&barrier->options) && id > c->output_pending_id)
+		end_waiting_output(c);
 	c->prepared_id = id;
 	c->prepared_status = w == NULL ? -EOPNOTSUPP
 				       : channel_state_writer_start(w, id, &barrier->options);

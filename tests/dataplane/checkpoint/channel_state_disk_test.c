@@ -215,7 +215,7 @@ Test(channel_state_disk, has_room_for_all_in_flight_beside_files_that_die, .init
 
 Test(channel_state_disk, fails_the_checkpoint_when_more_is_in_flight_than_can_be)
 {
-	uint32_t room = CHANNEL_WORLD_CHUNKS + 2 * 4 + 3 * 32;
+	uint32_t room = 3 * (CHANNEL_WORLD_CHUNKS + 2 * 4);
 
 	for (int64_t id = 5; id <= 6; id++) { /* and all of it is there again */
 		start(id);
@@ -229,4 +229,94 @@ Test(channel_state_disk, fails_the_checkpoint_when_more_is_in_flight_than_can_be
 		cr_assert_eq(channel_world_used(&w), 0);
 		channel_world_step(&w, 10);
 	}
+}
+
+/* ---- CS-8: a file that has all it waits for when the next one begins ------------------------- */
+
+/* Checkpoint 5 has all, but the disk does not answer; 6 has begun. */
+static void begin_two(void)
+{
+	start(5);
+	add_input(5, 0, 100, 1);
+	channel_world_finish_all(&w, 5);
+	for (uint32_t i = 0; i < 3; i++)
+		(void)step();
+	w.disk.is_hung = true;
+	w.disk.hang_ops = 1 << STORE_WRITE | 1 << STORE_SYNC;
+	start(6);
+	add_input(6, 0, 100, 2);
+	for (uint32_t i = 0; i < 5; i++)
+		(void)step();
+	cr_assert(!channel_state_writer_is_done(w.writers[0], 5));
+	cr_assert(channel_state_writer_is_writing(w.writers[0]));
+}
+
+Test(channel_state_disk, writes_a_file_to_its_end_beside_the_next_one)
+{
+	begin_two();
+	fault_store_settle(&w.disk);
+	cr_assert_eq(complete(6)->bytes, 100);
+	cr_assert_eq(complete(5)->bytes, 100);
+	cr_assert_eq(mem_store_file_count(w.inner), 2);
+}
+
+Test(channel_state_disk, gives_an_older_file_up_that_is_aborted_beside_the_next_one)
+{
+	begin_two();
+	channel_state_writer_abort(w.writers[0], 5, DECLINE_OTHER, "five", false);
+	cr_assert_eq(outcome(5), -ECANCELED);
+	cr_assert_eq(reason, DECLINE_OTHER);
+	cr_assert_str_eq(text, "five");
+	fault_store_settle(&w.disk);
+	(void)complete(6);
+	for (uint32_t i = 0; i < 5; i++)
+		(void)step();
+	cr_assert_eq(mem_store_file_count(w.inner), 1);
+}
+
+Test(channel_state_disk, leaves_an_older_file_alone_when_the_next_one_is_aborted)
+{
+	begin_two();
+	channel_state_writer_abort(w.writers[0], 6, DECLINE_OTHER, "six", true);
+	channel_state_writer_abort(w.writers[0], 8, DECLINE_OTHER, "eight", true);
+	cr_assert(!channel_state_writer_is_done(w.writers[0], 5));
+	fault_store_settle(&w.disk);
+	(void)complete(5);
+	/* And it can still be aborted, with a cause of its own, while it is written. */
+	start(9);
+	add_input(9, 0, 100, 1);
+	channel_world_finish_all(&w, 9);
+	start(10);
+	channel_state_writer_abort(w.writers[0], 11, DECLINE_SUBSUMED, "eleven", true);
+	channel_state_writer_abort(w.writers[0], 9, DECLINE_OTHER, "nine", false);
+	cr_assert_eq(outcome(9), -ECANCELED);
+	cr_assert_str_eq(text, "nine");
+	cr_assert_eq(outcome(10), -ECANCELED);
+	cr_assert_eq(reason, DECLINE_SUBSUMED);
+}
+
+Test(channel_state_disk, blames_the_next_one_for_no_failure_of_an_older_file)
+{
+	begin_two();
+	w.disk.op_count = 0;
+	w.disk.fail_ops = 1 << STORE_WRITE;
+	w.disk.fail_nth = 1;
+	w.disk.fail_status = -EIO;
+	fault_store_settle(&w.disk);
+	cr_assert_eq(outcome(5), -EIO);
+	(void)complete(6);
+	channel_state_writer_remove(w.writers[0], 6);
+	start(6);
+	cr_assert_eq(outcome(6), -EALREADY);
+}
+
+Test(channel_state_disk, leaves_nothing_behind_when_the_task_ends_between_two_files)
+{
+	begin_two();
+	channel_state_writer_close(w.writers[0]);
+	fault_store_settle(&w.disk);
+	for (uint32_t i = 0; i < 20; i++)
+		(void)step();
+	cr_assert(channel_state_writer_is_idle(w.writers[0]));
+	cr_assert_eq(mem_store_file_count(w.inner), 1, "the one that had all");
 }
