@@ -294,11 +294,11 @@ static void begin_file(struct channel_state_executor *e, int64_t checkpoint_id)
 
 	e->ongoing_id = checkpoint_id;
 	e->ongoing_status = 0;
-	if (f == NULL || channel_files_are_hung(e)) {
+	if (f == NULL) {
 		e->ongoing_status = -EBUSY;
 		snprintf(e->ongoing_text, sizeof(e->ongoing_text), "channel state cannot be "
-				"written: the disk has not answered writes of an earlier "
-				"checkpoint");
+				"written: the disk has not answered writes of earlier "
+				"checkpoints");
 		return;
 	}
 	e->is_fresh = channel_files_are_free(e);

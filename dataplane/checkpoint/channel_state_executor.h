@@ -19,7 +19,8 @@
  * `issued_in_max` + `issued_out_max` buffers are with the disk at a time; the others wait.  When
  * the disk has not answered for `patience_ns`, those that wait are copied into the staging memory,
  * and when that is full the checkpoint fails: no channel is ever without credit for longer.  While
- * the disk still does not answer, new checkpoints fail at once.
+ * the disk still does not answer, a new checkpoint is taken as long as there is a place for its
+ * file beside those given up; its buffers are copied at once.
  */
 
 #include "dataplane/base/ids.h"

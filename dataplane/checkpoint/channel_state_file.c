@@ -411,11 +411,6 @@ bool channel_files_are_writing(const struct channel_state_executor *e)
 	return false;
 }
 
-bool channel_files_are_hung(const struct channel_state_executor *e)
-{
-	return inflight_count(e) > 0 && e->now_ns - e->progress_ns > e->config.patience_ns;
-}
-
 uint32_t channel_files_step(struct channel_state_executor *e)
 {
 	uint32_t work = reap(e), waiting = inflight_count(e);

@@ -171,8 +171,6 @@ uint32_t channel_files_step(struct channel_state_executor *e);
 void channel_file_give_up(struct channel_state_executor *e, struct channel_file *f);
 bool channel_files_are_free(const struct channel_state_executor *e);
 bool channel_files_are_writing(const struct channel_state_executor *e);
-/* The disk has not answered for longer than is patiently waited. */
-bool channel_files_are_hung(const struct channel_state_executor *e);
 
 /* ---- channel_state_executor.c ---- */
 

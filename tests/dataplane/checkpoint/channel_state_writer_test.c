@@ -340,23 +340,50 @@ Test(channel_state_writer, fails_the_checkpoint_when_a_hanging_disk_leaves_no_ro
 	channel_world_step(&w, 120);
 	cr_assert_eq(outcome(0, 5, &reason, &text), -ETIMEDOUT);
 	cr_assert_eq(channel_world_used(&w), 0);
-	/* The next one is not even begun. */
+	/* The next one is taken, but leaves nothing with the disk: it copies at once. */
 	channel_world_start_all(&w, 6);
-	add_input(0, 6, 0, 4096, 1);
-	cr_assert_eq(outcome(0, 6, &reason, &text), -EBUSY);
+	for (uint32_t i = 0; i < 6; i++)
+		add_input(0, 6, 0, 4096, (uint8_t)i);
+	channel_world_step(&w, 1);
+	cr_assert_eq(channel_world_used(&w), 0);
+	cr_assert(!channel_state_writer_is_done(w.writers[0], 6));
+	/* And when the disk answers again it completes. */
+	fault_store_settle(&w.disk);
+	w.disk.is_hung = false;
+	channel_world_finish_all(&w, 6);
+	cr_assert_eq(result(0, 6)->buf_count, 6);
+	cr_assert_eq(mem_store_file_count(w.inner), 1);
+}
+
+/* One more file than may be dying. */
+Test(channel_state_writer, refuses_a_checkpoint_when_too_many_before_it_hang)
+{
+	enum decline_reason reason;
+	const char *text;
+
+	w.disk.is_hung = true;
+	for (int64_t id = 5; id < 8; id++) {
+		channel_world_start_all(&w, id);
+		add_input(0, id, 0, 4096, 1);
+		channel_world_step(&w, 120);
+		cr_assert(!channel_state_writer_is_done(w.writers[0], id));
+		channel_state_writer_abort(w.writers[0], id, DECLINE_OTHER, "over", true);
+		channel_state_writer_remove(w.writers[1], id);
+	}
+	channel_world_start_all(&w, 8);
+	add_input(0, 8, 0, 4096, 1);
+	cr_assert_eq(outcome(0, 8, &reason, &text), -EBUSY);
 	cr_assert_eq(reason, DECLINE_TASK_NOT_READY);
 	cr_assert_eq(channel_world_used(&w), 0);
-	/* And when it answers again all goes on. */
 	fault_store_settle(&w.disk);
 	w.disk.is_hung = false;
 	channel_world_step(&w, 20);
 	for (uint32_t i = 0; i < 2; i++)
-		for (int64_t id = 5; id <= 6; id++)
-			channel_state_writer_remove(w.writers[i], id);
-	channel_world_start_all(&w, 7);
-	add_input(0, 7, 0, 4096, 1);
-	channel_world_finish_all(&w, 7);
-	cr_assert_eq(result(0, 7)->handle_count, 1);
+		channel_state_writer_remove(w.writers[i], 8);
+	channel_world_start_all(&w, 9);
+	add_input(0, 9, 0, 4096, 1);
+	channel_world_finish_all(&w, 9);
+	cr_assert_eq(result(0, 9)->handle_count, 1);
 	cr_assert_eq(mem_store_file_count(w.inner), 1);
 }
 
