@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dataplane/checkpoint/channel_state_executor.h"
+#include "dataplane/checkpoint/operator_files.h"
 #include "dataplane/checkpoint/state_writer.h"
 #include "tests/sim/mem_store.h"
 
@@ -110,6 +111,26 @@ static void open_channel_state(struct subtask_bench *b)
 			channel_state_executor_create_at(b->executor_memory, &config), &subtask);
 }
 
+static void open_files(struct subtask_bench *b)
+{
+	b->files_memory = mem_store_create();
+	fault_store_init(&b->files_disk, b->files_memory);
+	b->files_room = aligned_alloc(STORE_ALIGN_BYTES, operator_files_memory_bytes());
+	cr_assert_not_null(b->files_room);
+	b->files = operator_files_create_at(b->files_room, &b->files_disk.store);
+}
+
+static void close_files(struct subtask_bench *b)
+{
+	fault_store_settle(&b->files_disk);
+	operator_files_stop(b->files);
+	for (uint32_t i = 0; i < 200; i++)
+		(void)operator_files_step(b->files, b->clock.now_ns);
+	cr_assert(operator_files_is_idle(b->files));
+	store_destroy(b->files_memory);
+	free(b->files_room);
+}
+
 /* `count` buffers wait on each channel of an output. */
 void bench_fill(struct subtask_bench *b, uint32_t output, uint32_t count)
 {
@@ -171,6 +192,8 @@ void bench_open(struct subtask_bench *b, const struct bench_config *c)
 	}
 	open_writers(b);
 	open_channel_state(b);
+	if (c->has_files)
+		open_files(b);
 	cr_assert_eq(buf_pool_from_heap(&b->pool, 64, 8), 0);
 	b->responder = (struct checkpoint_responder){
 			on_acknowledge, on_decline, c->collects ? on_collect : NULL};
@@ -182,6 +205,7 @@ void bench_open(struct subtask_bench *b, const struct bench_config *c)
 			.writers = b->writers,
 			.writer_count = BENCH_WRITERS,
 			.channel_state = c->has_channel_state ? b->channel_state : NULL,
+			.files = b->files,
 			.responder = &b->responder,
 			.clock = &b->clock.clock,
 			.checkpoint_dir = "checkpoints",
@@ -190,10 +214,13 @@ void bench_open(struct subtask_bench *b, const struct bench_config *c)
 	cr_assert_eq(subtask_checkpoint_coordinator_create(&b->coordinator, &config), 0);
 }
 
-void bench_turn(struct subtask_bench *b, uint32_t count)
+uint32_t bench_turn(struct subtask_bench *b, uint32_t count)
 {
+	uint32_t work = 0;
+
 	for (uint32_t i = 0; i < count; i++)
-		(void)subtask_checkpoint_coordinator_step(b->coordinator, b->clock.now_ns);
+		work = subtask_checkpoint_coordinator_step(b->coordinator, b->clock.now_ns);
+	return work;
 }
 
 void bench_close(struct subtask_bench *b)
@@ -204,7 +231,9 @@ void bench_close(struct subtask_bench *b)
 	channel_state_writer_close(b->channel_state);
 	for (uint32_t i = 0; i <= BENCH_WRITERS; i++)
 		fault_store_settle(&b->disks[i]);
-	bench_turn(b, 200);
+	(void)bench_turn(b, 200);
+	if (b->files != NULL)
+		close_files(b);
 	cr_assert(subtask_checkpoint_coordinator_is_idle(b->coordinator));
 	subtask_checkpoint_coordinator_destroy(b->coordinator);
 	(void)chain_fixture_journal(&b->chain, text);

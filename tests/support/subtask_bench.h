@@ -5,7 +5,7 @@
  * two channels and of one; what it reports is written down.
  *
  * Every record goes to each channel.  The consumers are behind: nothing leaves until they take
- * some.  Each writer of states has a disk of its own, and channel state another.
+ * some.  Each writer of states has a disk of its own; channel state and files have others.
  *
  * Place    tests only.
  */
@@ -26,6 +26,7 @@ struct bench_config {
 	uint32_t max_concurrent;
 	bool collects;          /* releases can be asked for */
 	bool has_channel_state;
+	bool has_files;         /* its operators write files */
 };
 
 struct subtask_bench {
@@ -40,6 +41,10 @@ struct subtask_bench {
 	void *writer_memory[BENCH_WRITERS], *executor_memory;
 	struct state_writer **writers;
 	struct channel_state_writer *channel_state;
+	struct store *files_memory;
+	struct fault_store files_disk;
+	void *files_room;
+	struct operator_files *files; /* NULL without */
 	struct buf_pool *pool;
 	struct checkpoint_responder responder;
 	struct subtask_checkpoint_coordinator *coordinator;
@@ -54,7 +59,8 @@ struct subtask_bench {
 void bench_open(struct subtask_bench *b, const struct bench_config *c);
 /* Disks answer again; all must come to rest. */
 void bench_close(struct subtask_bench *b);
-void bench_turn(struct subtask_bench *b, uint32_t count);
+/* Steps; how much the last one did. */
+uint32_t bench_turn(struct subtask_bench *b, uint32_t count);
 
 /* `count` buffers wait on each channel of an output. */
 void bench_fill(struct subtask_bench *b, uint32_t output, uint32_t count);

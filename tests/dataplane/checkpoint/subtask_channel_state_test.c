@@ -9,7 +9,7 @@ static struct subtask_bench b;
 
 static void begin(void)
 {
-	bench_open(&b, &(struct bench_config){3, true, true});
+	bench_open(&b, &(struct bench_config){3, true, true, false});
 }
 
 static void end(void)
@@ -106,7 +106,7 @@ Test(subtask_channel_state, goes_when_the_barrier_cannot_leave)
 Test(subtask_channel_state, is_needed_for_what_can_overtake)
 {
 	end();
-	bench_open(&b, &(struct bench_config){3, true, false});
+	bench_open(&b, &(struct bench_config){3, true, false, false});
 	bench_fill(&b, 0, 1);
 	cr_expect(bench_perform_timeoutable(&b, 1));
 	EXPECT_SAID(&b, "decline1:6");
@@ -223,7 +223,7 @@ Test(subtask_channel_state, only_the_newest_aborts_are_remembered)
 	enum { MAX = CHECKPOINTS_IN_FLIGHT_MAX };
 
 	end();
-	bench_open(&b, &(struct bench_config){MAX, true, true});
+	bench_open(&b, &(struct bench_config){MAX, true, true, false});
 	for (int64_t id = 5; id <= 5 + MAX; id++)
 		subtask_checkpoint_coordinator_notify_aborted(b.coordinator, id);
 	cr_expect(bench_perform_aligned(&b, 5)); /* the oldest is forgotten */

@@ -1,13 +1,15 @@
+#include "dataplane/checkpoint/operator_files.h"
 #include "tests/support/subtask_bench.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <string.h>
 
 static struct subtask_bench b;
 
 static void begin(void)
 {
-	bench_open(&b, &(struct bench_config){3, true, true});
+	bench_open(&b, &(struct bench_config){3, true, true, false});
 }
 
 static void end(void)
@@ -256,7 +258,7 @@ Test(subtask_checkpoint_coordinator, asks_for_releases_only_when_all_writers_are
 Test(subtask_checkpoint_coordinator, needs_nobody_to_hand_in_releases)
 {
 	bench_close(&b);
-	bench_open(&b, &(struct bench_config){3, false, true});
+	bench_open(&b, &(struct bench_config){3, false, true, false});
 	cr_expect(bench_perform_aligned(&b, 1));
 	cr_expect(bench_perform_aligned(&b, 2));
 	cr_expect(bench_perform_aligned(&b, 3));
@@ -301,4 +303,68 @@ Test(subtask_checkpoint_coordinator, is_not_idle_while_writes_of_channel_state_a
 	bench_turn(&b, 100);
 	cr_expect(subtask_checkpoint_coordinator_is_idle(b.coordinator));
 	EXPECT_SAID(&b, "");
+}
+
+/* ---- files that operators closed before the barrier ---- */
+
+static void begin_with_files(void)
+{
+	uint32_t file;
+
+	bench_open(&b, &(struct bench_config){3, true, true, true});
+	cr_assert(operator_files_open(b.files, "out/part", &file));
+	cr_assert(operator_files_write(b.files, file, "0123456789", 10));
+	operator_files_close(b.files, file);
+}
+
+static void step_files(void)
+{
+	for (uint32_t i = 0; i < 20; i++)
+		(void)operator_files_step(b.files, b.clock.now_ns);
+}
+
+Test(subtask_checkpoint_coordinator, files_of_its_operators_are_waited_for,
+		.init = begin_with_files)
+{
+	b.files_disk.is_hung = true;
+	cr_expect(bench_perform_aligned(&b, 1));
+	step_files();
+	cr_expect_eq(bench_turn(&b, 100), 0);
+	EXPECT_SAID(&b, "");
+	fault_store_settle(&b.files_disk);
+	step_files();
+	cr_expect_gt(bench_turn(&b, 1), 0, "the report is work");
+	EXPECT_SAID(&b, "ack1");
+	bench_release(&b, 1);
+}
+
+/* A file that comes behind the barrier is the next one's. */
+Test(subtask_checkpoint_coordinator, files_closed_later_are_not_waited_for,
+		.init = begin_with_files)
+{
+	uint32_t file;
+
+	step_files();
+	cr_expect(bench_perform_aligned(&b, 1));
+	b.files_disk.is_hung = true;
+	cr_assert(operator_files_open(b.files, "out/next", &file));
+	operator_files_close(b.files, file);
+	step_files();
+	bench_turn(&b, 100);
+	EXPECT_SAID(&b, "ack1");
+	bench_release(&b, 1);
+}
+
+/* SC-3. */
+Test(subtask_checkpoint_coordinator, a_file_of_its_operators_that_fails_is_declined,
+		.init = begin_with_files)
+{
+	b.files_disk.fail_ops = 1 << STORE_SYNC;
+	b.files_disk.fail_nth = 1;
+	b.files_disk.fail_status = -EIO;
+	cr_expect(bench_perform_aligned(&b, 1));
+	step_files();
+	bench_turn(&b, 100);
+	cr_expect_eq(strncmp(b.said, "decline1:", 9), 0, "%s", b.said);
+	cr_expect_not_null(strstr(b.text, "Input/output error"), "%s", b.text);
 }
