@@ -127,6 +127,17 @@ static bool is_kept(int directory, const char *name, struct keeping *k)
 	return true;
 }
 
+/* It is metadata no more, by another name if its room is wanted. */
+static void remove_metadata(int directory, const struct keeping *k, int *status)
+{
+	struct stat st;
+
+	if (!k->is_on || fstatat(directory, METADATA_FILE, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+			!S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+			renameat(directory, METADATA_FILE, directory, METADATA_SPARE_FILE) != 0)
+		remove_file(directory, METADATA_FILE, status);
+}
+
 /* All files of a directory, `_metadata` first, but those that are kept. */
 static void empty_location(const char *location, struct keeping *k, int *status)
 {
@@ -135,11 +146,14 @@ static void empty_location(const char *location, struct keeping *k, int *status)
 	note(status, dir == NULL ? -1 : 0);
 	if (dir == NULL)
 		return;
-	remove_file(dirfd(dir), METADATA_FILE, status);
+	remove_metadata(dirfd(dir), k, status);
 	crash_point("during-delete");
-	for (struct dirent *e; (e = readdir(dir)) != NULL;)
-		if (!is_kept(dirfd(dir), e->d_name, k))
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		bool is_spare = k->is_on && strcmp(e->d_name, METADATA_SPARE_FILE) == 0;
+
+		if (!is_spare && !is_kept(dirfd(dir), e->d_name, k))
 			remove_file(dirfd(dir), e->d_name, status);
+	}
 	closedir(dir);
 }
 
@@ -234,8 +248,9 @@ int checkpoint_storage_tidy(const char *location, const char **names, uint32_t c
 	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
 		const char *name = e->d_name;
 
-		if (strcmp(name, METADATA_FILE) != 0 && (count == 0 || bsearch(&name, names,
-				count, sizeof(*names), by_name) == NULL))
+		if (strcmp(name, METADATA_FILE) == 0 || strcmp(name, METADATA_SPARE_FILE) == 0)
+			continue;
+		if (count == 0 || bsearch(&name, names, count, sizeof(*names), by_name) == NULL)
 			remove_file(dirfd(dir), name, &status);
 	}
 	closedir(dir);

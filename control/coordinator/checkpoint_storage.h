@@ -42,7 +42,8 @@ struct storage_successor {
 	int64_t id;
 	int64_t newest_id; /* the newest completed one */
 	/* Files of states that the newest has too, under the same name, stay to be written over:
-	 * their room on the disk need not be freed and found again.  So many bytes at most. */
+	 * their room on the disk need not be freed and found again.  So many bytes at most.  The
+	 * metadata stays as METADATA_SPARE_FILE. */
 	uint64_t kept_bytes_max;
 };
 
@@ -52,7 +53,7 @@ int checkpoint_storage_replace(const struct deletion *d, const char *job_path,
 		const struct storage_successor *successor, bool *is_prepared);
 
 /* Removes what a successor's directory holds of the one before and nobody has written over: all
- * files but `_metadata` and those named.  Sorts the names. */
+ * files but `_metadata`, its spare and those named.  Sorts the names. */
 int checkpoint_storage_tidy(const char *location, const char **names, uint32_t count);
 
 struct storage_entry {

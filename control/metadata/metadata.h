@@ -24,6 +24,8 @@ enum {
 };
 
 #define METADATA_FILE "_metadata"
+/* That of a checkpoint that is no more, in the directory of one to come: its room on the disk. */
+#define METADATA_SPARE_FILE "_metadata.spare"
 
 struct metadata_bytes {
 	const uint8_t *data;
@@ -91,9 +93,9 @@ struct metadata {
 	const char *const *sink_directories; /* where committed output is */
 };
 
-/* Writes <directory>/_metadata: a file aside, fsync, rename, fsync of the directory and of the one
- * above.  -EEXIST: there is one already; it is never overwritten.  On failure nothing is left
- * behind.  `*size` is that of the file. */
+/* Writes <directory>/_metadata: a file aside, or over the spare one; fdatasync, rename, fsync of
+ * the directory and of the one above.  -EEXIST: there is one already; it is never overwritten.
+ * On failure nothing is left behind.  `*size` is that of the file. */
 int metadata_write(const char *directory, const struct metadata *m, uint64_t *size);
 
 /* `path` is the directory of a checkpoint or its `_metadata`.  `directory` receives the directory,

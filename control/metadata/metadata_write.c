@@ -245,22 +245,60 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
+/* One whose bytes are nobody else's; writing over it changes nothing but these, so that no room
+ * has to be found and nothing else becomes durable with them.  False: there is none. */
+static bool open_spare(int directory, char name[ASIDE_BYTES], int *fd)
+{
+	struct stat st;
+
+	snprintf(name, ASIDE_BYTES, METADATA_SPARE_FILE);
+	*fd = openat(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (*fd < 0 && errno == ENOENT)
+		return false;
+	if (*fd >= 0 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
+		return true;
+	if (*fd >= 0)
+		close(*fd);
+	unlinkat(directory, name, 0);
+	return false;
+}
+
+static int open_new(int directory, char name[ASIDE_BYTES], int *fd)
+{
+	*fd = -1;
+	/* Names of an earlier try that died are left alone. */
+	for (uint32_t i = 0; *fd < 0 && i < ASIDES_MAX; i++) {
+		snprintf(name, ASIDE_BYTES, METADATA_FILE ".%u", i);
+		*fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		if (*fd < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return *fd < 0 ? -EEXIST : 0;
+}
+
+/* What an earlier one was longer by goes. */
+static int cut(int fd, size_t size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	return (size_t)st.st_size == size || ftruncate(fd, (off_t)size) == 0 ? 0 : -errno;
+}
+
 /* Beside its final name, in the directory; `name` is the one it gets. */
 static int write_aside(int directory, char name[ASIDE_BYTES], const uint8_t *bytes, size_t size)
 {
-	int fd = -1, rc;
+	int fd, rc = 0;
 
-	/* Names of an earlier try that died are left alone. */
-	for (uint32_t i = 0; fd < 0 && i < ASIDES_MAX; i++) {
-		snprintf(name, ASIDE_BYTES, METADATA_FILE ".%u", i);
-		fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-		if (fd < 0 && errno != EEXIST)
-			return -errno;
-	}
-	if (fd < 0)
-		return -EEXIST;
+	if (!open_spare(directory, name, &fd))
+		rc = open_new(directory, name, &fd);
+	if (rc != 0)
+		return rc;
 	rc = write_all(fd, bytes, size);
-	if (rc == 0 && fsync(fd) != 0)
+	if (rc == 0)
+		rc = cut(fd, size);
+	if (rc == 0 && fdatasync(fd) != 0)
 		rc = -errno;
 	if (close(fd) != 0 && rc == 0)
 		rc = -errno;

@@ -1,5 +1,7 @@
 #include "control/coordinator/checkpoint_storage.h"
 
+#include "control/metadata/metadata.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -245,6 +247,7 @@ Test(checkpoint_storage, keeps_files_to_be_written_over_that_the_newest_one_has_
 	succeed(2000, next);
 	cr_expect(is_there(next, "count-0-aa"));
 	cr_expect_not(is_there(next, "_metadata"));
+	cr_expect(is_there(next, METADATA_SPARE_FILE), "its room");
 	cr_expect_not(is_there(next, "count-1-old-attempt"), "nobody will write that name");
 	cr_expect_not(is_there(next, "channels-count-0-aa"), "it is made anew");
 	cr_expect(is_there(newest, "_metadata"));
@@ -278,13 +281,19 @@ Test(checkpoint_storage, keeps_no_file_that_has_another_name_or_is_none)
 	snprintf(from, sizeof(from), "%s/linked", old);
 	snprintf(to, sizeof(to), "%s/backup", directory);
 	cr_assert_eq(link(from, to), 0);
+	snprintf(from, sizeof(from), "%s/_metadata", old);
+	snprintf(to, sizeof(to), "%s/metadata-backup", directory);
+	cr_assert_eq(link(from, to), 0);
 	touch(newest, "symbolic");
 	snprintf(from, sizeof(from), "%s/symbolic", old);
 	cr_assert_eq(symlink(to, from), 0);
 	succeed(1000, next);
 	cr_expect_not(is_there(next, "linked"));
 	cr_expect_not(is_there(next, "symbolic"));
+	cr_expect_not(is_there(next, "_metadata"));
+	cr_expect_not(is_there(next, METADATA_SPARE_FILE));
 	cr_expect(is_there(directory, "backup"));
+	cr_expect(is_there(directory, "metadata-backup"));
 }
 
 Test(checkpoint_storage, removes_what_was_kept_and_not_written_over)
@@ -297,7 +306,9 @@ Test(checkpoint_storage, removes_what_was_kept_and_not_written_over)
 	touch(location, "b");
 	touch(location, "c");
 	touch(location, "_metadata.0");
+	touch(location, METADATA_SPARE_FILE);
 	cr_assert_eq(checkpoint_storage_tidy(location, names, 2), 0);
+	cr_expect(is_there(location, METADATA_SPARE_FILE), "its writer takes it");
 	cr_expect(is_there(location, "a"));
 	cr_expect(is_there(location, "b"));
 	cr_expect(is_there(location, "_metadata"), "that is for its writer to refuse");

@@ -232,6 +232,63 @@ Test(metadata, is_never_overwritten)
 	metadata_free(back);
 }
 
+static ino_t inode_of(const char *name)
+{
+	struct stat st;
+
+	cr_assert_eq(lstat(in_directory(name), &st), 0, "%s", name);
+	return st.st_ino;
+}
+
+/* Longer and shorter than what comes, and of the same size. */
+Test(metadata, is_written_over_a_spare_one)
+{
+	char text[METADATA_TEXT_BYTES], where[METADATA_PATH_BYTES];
+	static const uint8_t old[8192] = {'W', 'E', 'I', 'R'};
+	struct metadata m = sample(), *back;
+	uint64_t size;
+
+	cr_assert_eq(metadata_write(directory, &m, &size), 0);
+	cr_assert_lt(size, sizeof(old));
+	for (uint32_t i = 0; i < 3; i++) {
+		size_t sizes[] = {sizeof(old), 1, size};
+
+		unlink(in_directory("_metadata"));
+		write_file(METADATA_SPARE_FILE, old, sizes[i]);
+		ino_t inode = inode_of(METADATA_SPARE_FILE);
+		cr_assert_eq(metadata_write(directory, &m, &size), 0);
+		cr_expect_eq(inode_of("_metadata"), inode);
+		cr_expect_eq(count_files(directory), 1);
+		cr_assert_eq(metadata_read(&back, directory, where, text), 0, "%s", text);
+		compare(back, &m);
+		metadata_free(back);
+	}
+}
+
+/* A backup by hard links shares the bytes; what a symbolic link points to is not ours. */
+Test(metadata, is_written_over_no_spare_one_that_is_also_somebody_elses)
+{
+	char other[METADATA_PATH_BYTES];
+	struct metadata m = sample();
+	uint64_t size;
+	uint8_t *bytes;
+	size_t kept;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		write_file("other", "theirs", 6);
+		snprintf(other, sizeof(other), "%s", in_directory("other"));
+		cr_assert_eq(i == 0 ? link(other, in_directory(METADATA_SPARE_FILE))
+				    : symlink(other, in_directory(METADATA_SPARE_FILE)), 0);
+		cr_assert_eq(metadata_write(directory, &m, &size), 0);
+		bytes = read_whole_file(other, &kept);
+		cr_expect_eq(kept, 6);
+		cr_expect_eq(memcmp(bytes, "theirs", 6), 0);
+		free(bytes);
+		cr_expect_eq(count_files(directory), 2, "it and the metadata");
+		unlink(in_directory("_metadata"));
+	}
+}
+
 Test(metadata, leaves_nothing_behind_when_the_disk_takes_only_a_part)
 {
 	struct metadata m = sample();
@@ -244,6 +301,8 @@ Test(metadata, leaves_nothing_behind_when_the_disk_takes_only_a_part)
 	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
 	for (limit.rlim_cur = 0; limit.rlim_cur < whole; limit.rlim_cur += 50) {
 		limit.rlim_max = before.rlim_max;
+		if (limit.rlim_cur % 100 == 0)
+			write_file(METADATA_SPARE_FILE, "spare", 5);
 		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		cr_assert_eq(metadata_write(directory, &m, &size), -EFBIG);
 		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
