@@ -83,6 +83,9 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		argv[argc++] = (char *)(uintptr_t)"--no-huge";
 		argv[argc++] = (char *)(uintptr_t)"--no-shconf";
 	}
+	/* A pool then lies in one file: io_uring of Linux 6.1 registers no buffer that lies in
+	 * several, and virtio-user cannot share more than eight. */
+	argv[argc++] = (char *)(uintptr_t)"--single-file-segments";
 	argc = take_ports(config, argv, argc);
 	for (uint32_t i = 0; i < config->extra_count; i++)
 		argv[argc++] = (char *)(uintptr_t)config->extra[i];

@@ -417,6 +417,17 @@ bool port_can_refer(const struct port *p)
 			(p->can_reclaim || p->traits->copies);
 }
 
+static const char *print_bodies(const struct port *p)
+{
+	if (port_can_refer(p))
+		return "sent from where they lie";
+	if (!p->has_segments)
+		return "copied (its driver takes no frame in pieces)";
+	if (rte_eal_iova_mode() != RTE_IOVA_VA)
+		return "copied (it wants physical addresses)";
+	return "copied (its driver does not say when they are sent)";
+}
+
 void port_print(const struct port *p, char text[PORT_TEXT_BYTES])
 {
 	char queues[96] = "one queue pair";
@@ -428,8 +439,7 @@ void port_print(const struct port *p, char text[PORT_TEXT_BYTES])
 			"%s (%s): frames to %u bytes, %s of %u and %u descriptors, bodies are %s, "
 			"UDP checksum by %s",
 			p->name, p->driver, port_frame_bytes_max(p), queues, p->rx_descriptors,
-			p->tx_descriptors,
-			port_can_refer(p) ? "sent from where they lie" : "copied",
+			p->tx_descriptors, print_bodies(p),
 			p->can_udp_checksum ? "the port" : "software");
 }
 

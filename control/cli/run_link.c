@@ -145,8 +145,7 @@ void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t 
 	case RUN_LINK_VHOST:
 		snprintf(device, sizeof(device), "%s", index == 0 ? "virtio_user0" : "vhost0");
 		snprintf(arguments, sizeof(arguments),
-				index == 0 ? "path=%s,server=1,queue_size=1024 "
-					     "--single-file-segments"
+				index == 0 ? "path=%s,server=1,queue_size=1024"
 					   : "iface=%s,client=1",
 				path);
 		break;
