@@ -216,6 +216,8 @@ static void trigger_tasks(struct job_master *jm, const struct checkpoint_decisio
 		}
 	}
 	flush(jm);
+	log_debug("job_master", "job %s: checkpoint %" PRId64 " is triggered", jm->spec->name,
+			d->checkpoint_id);
 	crash_point("after-trigger");
 	/* It ended since the plan was made, and nobody would answer for it. */
 	if (ended.subtask != UINT32_MAX)
