@@ -170,6 +170,7 @@ def step_tidy(gate):
     gate.command("tidy/mutants", ["tests/scripts/mutants_test.py"])
     gate.command("tidy/mutants_listed", ["scripts/mutate", "--check"])
     gate.command("tidy/host_setup", ["tests/scripts/host_setup_test.py"])
+    gate.command("tidy/vm", ["tests/scripts/vm_test.py"])
 
 
 def step_build(gate):

@@ -9,12 +9,13 @@ import time
 
 from image import find_program
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
-
-NICS = {"e1000e": "e1000e"}  # kinds of NIC, as QEMU calls their devices
-BOOT = ("console=ttyS0 quiet loglevel=4 panic=-1 intel_iommu=on hugepages=256 mitigations=off "
-        "no5lvl nokaslr random.trust_cpu=on cryptomgr.notests")
+# Kinds of NIC: the device and options of QEMU's, DPDK's driver for it.
+NICS = {"e1000e": ("e1000e", "net_e1000_em"),
+        "vmxnet3": ("vmxnet3", "net_vmxnet3"),
+        "virtio": ("virtio-net-pci,disable-legacy=on,iommu_platform=on", "net_virtio")}
+BOOT = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no5lvl nokaslr tsc=reliable "
+        "random.trust_cpu=on cryptomgr.notests")
+HUGEPAGES = "intel_iommu=on hugepages=128"
 
 
 class Failed(Exception):
@@ -22,38 +23,40 @@ class Failed(Exception):
 
 
 class Machine:
-    """One boot of a guest with that kind of NIC, from power on to power off or to a cut."""
+    """One boot of a guest with two NICs of each of those kinds, until power off or a cut."""
 
-    def __init__(self, world, nic, words):
+    def __init__(self, world, disk, nics, words):
         self.lines = queue.Queue()
-        self.console = world.path("console.log")
+        self.console = disk + ".console"
         self.begun = time.monotonic()
         self.child = subprocess.Popen(  # pylint: disable=consider-using-with
-            self.words(world, nic, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT)
+            self.words(world, disk, nics, words), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
     @staticmethod
-    def words(world, nic, words):
-        kernel = world.kernel
+    def words(world, disk, nics, words):
         line = [find_program("qemu-system-x86_64", "qemu-system-x86"),
-                "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
-                "-m", "1536", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-serial", "stdio", "-device", "intel-iommu,intremap=on,aw-bits=48",
-                "-kernel", kernel.image, "-initrd", world.initramfs,
-                "-append", f"{BOOT} weir.run={','.join(words)}",
+                "-machine", "q35", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max",
+                "-smp", "2", "-m", "1024" if nics else "512", "-nodefaults", "-no-user-config",
+                "-display", "none", "-no-reboot", "-serial", "stdio",
+                *(["-device", "intel-iommu,intremap=on,aw-bits=48"] if nics else []),
+                "-kernel", world.vmlinux, "-initrd", world.initramfs.path,
+                "-append", f"{BOOT} {HUGEPAGES if nics else ''} "
+                           f"weir.modules={','.join(world.initramfs.modules(nics))} "
+                           f"weir.run={','.join(words)}",
+                "-drive", f"file={world.root},if=none,id=root,format=raw,readonly=on",
+                "-device", "virtio-blk-pci,drive=root,addr=8",
                 # O_DIRECT on the host, and a cache that the guest must flush.
-                "-drive", f"file={world.disk},if=none,id=disk,format=raw,cache=none,aio=threads",
-                "-device", "virtio-blk-pci,drive=disk"]
-        for tag, path, more in (("usr", "/usr", ",readonly=on,multidevs=remap"),
-                                ("weir", ROOT, ",readonly=on,multidevs=remap"),
-                                ("build", world.build, ",readonly=on,multidevs=remap"),
-                                ("shared", world.shared, "")):
-            line += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none{more}"]
-        for i in (1, 2):
-            line += ["-netdev", f"hubport,hubid=0,id=net{i}",
-                     "-device", f"{NICS[nic]},netdev=net{i},mac=02:00:00:00:00:0{i},addr=1{i}.0"]
+                "-drive", f"file={disk},if=none,id=disk,format=raw,cache=none,aio=threads",
+                "-device", "virtio-blk-pci,drive=disk,addr=9"]
+        for hub, nic in enumerate(nics):
+            for i in range(2):
+                slot = 16 + hub * 2 + i
+                line += ["-netdev", f"hubport,hubid={hub},id=net{slot}",
+                         "-device", f"{NICS[nic][0]},netdev=net{slot},"
+                                    f"mac=02:00:00:00:00:{slot},addr={slot:x}.0"]
         return line
 
     def read(self):
@@ -62,24 +65,22 @@ class Machine:
             for line in self.child.stdout:
                 log.write(f"{time.monotonic() - self.begun:7.2f} ".encode() + line)
                 log.flush()
-                text = line.decode("utf-8", "replace").strip()
-                if "@" in text:
-                    self.lines.put(text[text.index("@") + 1:].split())
+                self.lines.put(line.decode("utf-8", "replace").strip())
         self.lines.put(None)
 
     def next(self, seconds):
-        """What the guest says next; None once it is off."""
+        """The console's next line; None once the guest is off."""
         try:
-            words = self.lines.get(timeout=seconds)
+            line = self.lines.get(timeout=seconds)
         except queue.Empty:
             raise Failed(f"the guest said nothing for {seconds} s:\n" + self.tail()) from None
-        if words is not None and words[:1] == ["failed"]:
-            raise Failed("guest: " + " ".join(words[1:]) + "\n" + self.tail())
-        return words
+        if line is not None and line.startswith("@failed"):
+            raise Failed(f"guest: {line}\n" + self.tail())
+        return line
 
     def tail(self):
         with open(self.console, encoding="utf-8", errors="replace") as file:
-            return "".join(file.readlines()[-30:])
+            return "".join(file.readlines()[-40:])
 
     def cut(self):
         """As when the plug is pulled: nothing in the guest learns of it."""
@@ -90,3 +91,4 @@ class Machine:
     def close(self):
         if self.child.poll() is None:
             self.cut()
+        self.reader.join()
