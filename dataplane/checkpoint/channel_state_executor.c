@@ -82,7 +82,7 @@ static void lay_out(struct pieces *p, struct channel_state_executor *e,
 	e->chunks = piece(p, chunk_count(c) * sizeof(*e->chunks), sizeof(uint64_t));
 	e->issued = piece(p, c->channel_count * sizeof(*e->issued), sizeof(uint64_t));
 	e->writer_of = piece(p, c->channel_count * sizeof(*e->writer_of), sizeof(uint64_t));
-	e->staging_used = piece(p, pages * sizeof(*e->staging_used), sizeof(uint64_t));
+	e->staging_used = piece(p, channel_state_round_up(pages), STORE_ALIGN_BYTES);
 	e->header = piece(p, STORE_ALIGN_BYTES, STORE_ALIGN_BYTES);
 	e->staging = piece(p, c->staging_bytes, STORE_ALIGN_BYTES);
 	e->table = piece(p, table_bytes(c), STORE_ALIGN_BYTES);

@@ -128,3 +128,22 @@ Test(channel_state_persister, what_is_cancelled_takes_nothing_more_and_a_younger
 	cr_assert_not(channel_state_persister_is_waiting(&p, 2));
 	expect_take(9, 0, 0);
 }
+
+/* PS-2, PS-4: what was stopped is over, also where it never started. */
+Test(channel_state_persister, a_newer_stop_counts_as_its_barrier)
+{
+	cr_assert(channel_state_persister_start(&p, 1, 5));
+	channel_state_persister_stop(&p, 2, 5);
+	channel_state_persister_check(&p, 2, 7);
+	cr_assert(channel_state_persister_start(&p, 2, 5));
+	expect_take(20, 5, 15); /* the barrier is behind us: it ends nothing */
+}
+
+Test(channel_state_persister, a_newer_barrier_brings_nothing_back_of_what_was_cancelled)
+{
+	cr_assert(channel_state_persister_start(&p, 1, 5));
+	channel_state_persister_cancel(&p, 1);
+	channel_state_persister_check(&p, 2, 11);
+	expect_take(20, 0, 0);
+	cr_assert_not(channel_state_persister_is_waiting(&p, 1));
+}
