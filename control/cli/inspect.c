@@ -2,6 +2,7 @@
 
 #include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
+#include "control/cli/inspect_journal.h"
 #include "control/cli/inspect_print.h"
 #include "control/cli/inspect_report.h"
 #include "control/cli/word_options.h"
@@ -12,17 +13,20 @@
 #include <stdio.h>
 
 static const char help[] =
-		"weir inspect PATH [options]: read a checkpoint and verify every byte of it\n"
+		"weir inspect PATH [options]: read a checkpoint or a journal and check every byte\n"
 		"\n"
-		"PATH is its directory or the file _metadata in it.\n"
+		"PATH is the directory of a checkpoint or the file _metadata in it, or the\n"
+		"directory of a journal of a nic-source, also while the job runs.\n"
 		"\n"
 		"  --json          one JSON object\n"
 		"\n"
 		"Examples:\n"
 		"  weir inspect checkpoints/6fbe0c1d2d4f4a0b8c5e3f2a1b0c9d8e/chk-17\n"
 		"  weir inspect chk-17/_metadata --json\n"
+		"  weir inspect /var/lib/weir/journal\n"
 		"\n"
-		"Ends with 0 when the checkpoint is whole, 5 when it is damaged or none.\n";
+		"Ends with 0 when it is whole, 5 when it is damaged or none.  What a crash tore\n"
+		"at the end of a journal is no damage.\n";
 
 /* The metadata itself cannot be read. */
 static int refuse(const char *path, int status, const char *text, bool json)
@@ -59,5 +63,6 @@ int inspect_command(int argc, char **argv)
 		return code;
 	if (argc - optind != 1)
 		return cli_usage(json, "inspect", "expected one PATH");
-	return inspect(argv[optind], json);
+	return inspect_is_journal(argv[optind]) ? inspect_journal(argv[optind], json)
+						: inspect(argv[optind], json);
 }

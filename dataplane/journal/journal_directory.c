@@ -213,14 +213,33 @@ static int read_headers(struct journal_directory *d, char *text)
 	return 0;
 }
 
-int journal_directory_open(struct journal_directory *d, const char *path,
-		char text[JOURNAL_DIRECTORY_TEXT_BYTES])
+static int begin(struct journal_directory *d, const char *path, char *text)
 {
 	memset(d, 0, sizeof(*d));
 	if (strlen(path) >= sizeof(d->path))
 		return refuse(text, -ENAMETOOLONG, "the path of the journal is too long");
 	snprintf(d->path, sizeof(d->path), "%s", path);
-	int rc = make(d, text);
+	return 0;
+}
+
+int journal_directory_list(struct journal_directory *d, const char *path,
+		char text[JOURNAL_DIRECTORY_TEXT_BYTES])
+{
+	int rc = begin(d, path, text);
+
+	if (rc == 0)
+		rc = list(d, text);
+	leave_trimmed(d);
+	return rc;
+}
+
+int journal_directory_open(struct journal_directory *d, const char *path,
+		char text[JOURNAL_DIRECTORY_TEXT_BYTES])
+{
+	int rc = begin(d, path, text);
+
+	if (rc == 0)
+		rc = make(d, text);
 	if (rc == 0)
 		rc = lock(d, text);
 	if (rc == 0)

@@ -48,6 +48,11 @@ int journal_directory_open(struct journal_directory *d, const char *path,
 		char text[JOURNAL_DIRECTORY_TEXT_BYTES]);
 void journal_directory_close(struct journal_directory *d);
 
+/* Only which segments there are, by ordinal alone, and whether it is covered; nothing is locked or
+ * changed, and there is nothing to close. */
+int journal_directory_list(struct journal_directory *d, const char *path,
+		char text[JOURNAL_DIRECTORY_TEXT_BYTES]);
+
 /* The path of a segment; at most JOURNAL_PATH_BYTES + JOURNAL_NAME_BYTES. */
 void journal_segment_path(
 		const struct journal_directory *d, uint64_t ordinal, char *path, size_t size);
