@@ -2,8 +2,8 @@
 savepoint is taken beside the one checkpoint that there may be."""
 
 import os
+import re
 import shutil
-import time
 from functools import partial
 
 from faults import compile_shared
@@ -14,37 +14,31 @@ RECORDS = 300_000
 JOB = "keyed-count"
 
 
-def hold_syncs(w, passing):
-    """From now on only syncs of files come back in whose path that stands.  What tells of a
-    checkpoint whether it is under way and was triggered since."""
-    w.write("gate", passing)
-    now_ms = time.time() * 1000
-    return lambda c: c["status"] == "IN_PROGRESS" and c["trigger_timestamp"] > now_ms
+def numbers_held(gate):
+    """Of the checkpoints that have a sync which does not come back, oldest first."""
+    try:
+        with open(gate + ".held", encoding="utf-8") as file:
+            return sorted({int(n) for n in re.findall(r"/chk-([0-9]+)/", file.read())})
+    except FileNotFoundError:
+        return []
 
 
 def savepoint_beside_a_checkpoint(w, library):
     """A savepoint is forced (RD-4): it does not wait for the checkpoint that a disk holds up, and
     no sync of it waits behind those of that checkpoint."""
-    gate, port = w.path("gate"), free_port()
+    gate, port = w.write("beside-gate", "/savepoints/"), free_port()
     run = w.count(RECORDS, rate=60_000, state="beside", config={
         "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
         "execution.checkpointing.data-inline-threshold": "0"},
         env=held(library, gate))
     rest = ("--rest", f"127.0.0.1:{port}")
-
-    def history():
-        return w.weir_json("checkpoints", JOB, *rest)["history"]
-
-    w.wait_for_checkpoint(2, "beside")
-    is_held = hold_syncs(w, "/savepoints/")
-    number = w.wait_for(lambda: [c["id"] for c in history() if is_held(c)], "one is held up")[0]
+    number = w.wait_for(lambda: numbers_held(gate), "a checkpoint is held up")[0]
     status, said, why = w.weir("savepoint", JOB, w.path("savepoints"), *rest)
     expect_equal(status, 0, f"the savepoint: {said} {why}")
-    beside, slow = history()[:2]  # the newest first
+    beside, slow = w.weir_json("checkpoints", JOB, *rest)["history"][:2]  # the newest first
     expect(beside["is_savepoint"] and beside["status"] == "COMPLETED" and slow["id"] == number
            and slow["status"] == "IN_PROGRESS", f"they overlap: {slow} {beside}")
     os.unlink(gate)
-    w.wait_for_checkpoint(number, "beside")
     run.summary()
 
 
@@ -56,7 +50,7 @@ def held(library, gate):
 def test(w):
     library = compile_shared(w, "slow_disk.c", "slow_disk.so", "-ldl")
     wanted = w.count(RECORDS, state="calm").summary()["counters"]["digest"]
-    gate = w.path("gate")
+    gate = w.write("gate", "")  # no sync comes back: the job does not end before this test
     port = free_port()
     run = w.count(RECORDS, rate=60_000, config={
         "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
@@ -69,22 +63,19 @@ def test(w):
     def statistics():
         return w.weir_json("checkpoints", JOB, *rest)
 
-    def two_under_way():
-        found = [c["id"] for c in statistics()["history"] if is_held(c)]
-        return sorted(found) if len(found) == 2 else None
+    def two_held():
+        numbers = numbers_held(gate)
+        return numbers if len(numbers) == 2 else None
 
     def has_ended(number):
         return not any(c["id"] == number and c["status"] == "IN_PROGRESS"
                        for c in statistics()["history"])
 
-    w.wait_for_checkpoint(2)
-    is_held = hold_syncs(w, "")  # none passes
-    under_way = w.wait_for(two_under_way, "two checkpoints under way")
+    under_way = w.wait_for(two_held, "two checkpoints under way")
     expect_equal(statistics()["counts"]["failed"], 0, "failed checkpoints")
     for number in under_way:  # each by itself: it waits for no sync of a younger one
         w.write("gate", f"chk-{number}/")
         w.wait_for(partial(has_ended, number), f"checkpoint {number} has ended")
-    os.unlink(gate)
     history = {c["id"]: c for c in statistics()["history"]}
     expect_equal([history[i]["status"] for i in under_way], ["COMPLETED"] * 2,
                  f"both complete: {history}")
@@ -95,6 +86,7 @@ def test(w):
            f"they overlap: {older} {younger}")
     for number in under_way:  # the job takes its own away when it has finished
         shutil.copytree(w.checkpoints()[number], w.path("kept", f"chk-{number}"))
+    os.unlink(gate)
     expect_equal(run.summary()["counters"]["digest"], wanted, "digest of the run itself")
     for number in under_way:
         again = w.count(RECORDS, state=f"again-{number}", config={"weir.storage": "threads"},
