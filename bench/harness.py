@@ -78,6 +78,14 @@ def mean_interval(values):
     return mean, (mean - half, mean + half)
 
 
+def mean_loss(on, off):
+    """How much less `on` is than `off`, and the 95 % interval around it.  Of the logarithms of the
+    ratios: the mean of the ratios themselves finds a gain where both are the same, for one that is
+    too small raises it more than one that is too large lowers it."""
+    mean, (low, high) = mean_interval([math.log(a / b) for a, b in zip(on, off)])
+    return 1 - math.exp(mean), (1 - math.exp(high), 1 - math.exp(low))
+
+
 def percentile(values, percent):
     """Nearest rank; None of nothing."""
     if not values:

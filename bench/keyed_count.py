@@ -10,7 +10,7 @@ stamp each reading with their own clock; the first 100 ms of a phase do not coun
 import os
 import time
 
-from bench.harness import (MACHINE, BenchError, RawLoop, Result, RunningJob, Scratch, mean_interval,
+from bench.harness import (MACHINE, BenchError, RawLoop, Result, RunningJob, Scratch, mean_loss,
                            percentile, say, spread, two_cores)
 
 ABOUT = "the spine's hot path against a raw loop; the cost of a checkpoint every 100 ms"
@@ -169,7 +169,7 @@ def measure(build, keys, pairs):
 def describe(keys, cores, rates, account, options):
     """The rates as ratios."""
     ratios = [j / r for j, r in zip(rates["job"], rates["raw"])]
-    loss, interval = mean_interval([1 - on / off for on, off in zip(rates["on"], rates["off"])])
+    loss, interval = mean_loss(rates["on"], rates["off"])
     counts = [r / c for r, c in zip(rates["raw"], rates["count"])]
     return {"ratio": spread(ratios)["median"], "loss_100ms": loss,
             "ratio_spread": spread(ratios), "loss_100ms_interval_95": interval,

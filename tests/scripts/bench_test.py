@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """scripts/bench counts what is due and missed, judges its bounds, and says what it can measure."""
 
+import math
 import os
 import subprocess
 import sys
@@ -67,6 +68,21 @@ class Statistics(unittest.TestCase):
         self.assertEqual(mean, 2)
         self.assertAlmostEqual(high - mean, 1.96 * (4 / 3) ** 0.5 / 2)
         self.assertAlmostEqual(mean - low, high - mean)
+
+    def test_a_loss_is_none_where_both_are_the_same_but_for_noise(self):
+        noisy = [90, 100, 110, 95]
+        loss, (low, high) = harness.mean_loss(noisy, noisy[::-1])
+        self.assertAlmostEqual(loss, 0)
+        self.assertLess(low, 0)
+        self.assertGreater(high, 0)
+
+    def test_a_loss_is_what_is_missing(self):
+        loss, (low, high) = harness.mean_loss([97, 194], [100, 200])
+        for value in (loss, low, high):
+            self.assertAlmostEqual(value, 0.03)
+
+    def test_a_loss_of_one_pair_may_be_anything(self):
+        self.assertEqual(harness.mean_loss([97], [100])[1], (-math.inf, 1))
 
     def test_percentiles_are_values_that_were_there(self):
         self.assertEqual(harness.percentile([5, 1, 9], 50), 5)
