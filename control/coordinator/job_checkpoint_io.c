@@ -173,30 +173,24 @@ static void on_ahead_removed(void *context)
 	free(context);
 }
 
-static void forget_ahead(struct job_master *jm)
+/* Those up to `id` will not be needed. */
+static void forget_ahead(struct job_master *jm, int64_t id)
 {
-	struct checkpoint_decision unused = {.checkpoint_id = jm->ahead_id};
+	struct checkpoint_decision unused = {0};
 
-	if (jm->ahead_id != 0)
+	while ((unused.checkpoint_id = directories_ahead_drop(&jm->ahead, id)) != 0)
 		job_post_quiet(jm, remove_ahead, on_ahead_removed, work_of(jm, &unused));
-	jm->ahead_id = 0;
-	jm->is_ahead = false;
 }
 
 /* True: the directory of a checkpoint is there already, and the rules know. */
 static bool take_ahead(struct job_master *jm, const struct checkpoint_decision *d)
 {
 	char location[STORAGE_PATH_BYTES];
-	bool is_ours = jm->ahead_id == d->checkpoint_id && d->path == NULL;
-	bool is_there = is_ours && jm->is_ahead;
+	bool is_there = d->path == NULL && directories_ahead_take(&jm->ahead, d->checkpoint_id);
 
-	if (is_ours)
-		jm->ahead_id = 0; /* one that is not there yet will be found there */
-	else if (jm->ahead_id != 0 && jm->ahead_id <= d->checkpoint_id)
-		forget_ahead(jm);
+	forget_ahead(jm, d->checkpoint_id);
 	if (!is_there)
 		return false;
-	jm->is_ahead = false;
 	checkpoint_storage_location(jm->job_path, d->checkpoint_id, location);
 	checkpoint_coordinator_on_location_prepared(
 			jm->checkpoints, d->token, 0, location, job_now());
@@ -206,7 +200,7 @@ static bool take_ahead(struct job_master *jm, const struct checkpoint_decision *
 
 void job_io_end(struct job_master *jm)
 {
-	forget_ahead(jm);
+	forget_ahead(jm, INT64_MAX);
 }
 
 void job_io_prepare(struct job_master *jm, const struct checkpoint_decision *d)
@@ -410,11 +404,7 @@ static void on_deleted_and_prepared(void *context)
 {
 	struct work *w = context;
 
-	if (w->jm->ahead_id == w->ahead.id) {
-		w->jm->is_ahead = w->is_prepared;
-		if (!w->is_prepared)
-			w->jm->ahead_id = 0;
-	}
+	directories_ahead_made(&w->jm->ahead, w->ahead.id, w->is_prepared);
 	on_deleted(w);
 }
 
@@ -437,13 +427,14 @@ void job_io_delete(struct job_master *jm, const struct checkpoint_decision *d)
 
 	w->deletion = d->deletion;
 	w->id = d->deletion->checkpoint_id;
-	if (d->deletion->kind != DELETION_STORED || !job_is_going_on(jm) || jm->ahead_id != 0 ||
-			jm->next_id >= jm->reserved_id) {
+	int64_t id = directories_ahead_next(&jm->ahead, jm->next_id);
+	if (d->deletion->kind != DELETION_STORED || !job_is_going_on(jm) || id == 0 ||
+			id >= jm->reserved_id) {
 		job_post_quiet(jm, delete_files, on_deleted, w);
 		return;
 	}
-	jm->ahead_id = w->ahead.id = jm->next_id;
-	jm->is_ahead = false;
+	w->ahead.id = id;
+	directories_ahead_add(&jm->ahead, id);
 	keep_for_reuse(jm, &w->ahead);
 	job_post_quiet(jm, delete_and_prepare, on_deleted_and_prepared, w);
 }

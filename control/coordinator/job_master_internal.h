@@ -5,6 +5,7 @@
 #include "control/config/job_file.h"
 #include "control/coordinator/checkpoint_coordinator.h"
 #include "control/coordinator/checkpoint_storage.h"
+#include "control/coordinator/directories_ahead.h"
 #include "control/coordinator/job_locations.h"
 #include "control/coordinator/job_master.h"
 #include "control/coordinator/job_places.h"
@@ -87,8 +88,7 @@ struct job_master {
 	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
 	bool is_released;           /* all tasks were told that they may end (TK-13) */
 	int64_t next_id, reserved_id;
-	int64_t ahead_id; /* its directory is being made before it is drawn; 0: none */
-	bool is_ahead;    /* that directory is there */
+	struct directories_ahead ahead;
 	uint32_t hook; /* of the job file */
 	uint8_t *hook_state;
 	size_t hook_bytes;
