@@ -151,7 +151,7 @@ class Power(unittest.TestCase):
             after = self.boot(f"@disk chk-8{files}", f"{LOG} restores /disk/x/chk-7")
             self.assertIn(word, self.restored(after, self.before()))
         after = self.boot(f"{LOG} restores /disk/x/chk-8")
-        self.assertIn("in the list", self.restored(after, self.before()))
+        self.assertIn("durable", self.restored(after, self.before()))
 
     def test_a_complete_checkpoint_that_is_gone_is_a_failure(self):
         for restored in (6, 9):
