@@ -164,7 +164,7 @@ static uint64_t check_section(const uint8_t *file, uint64_t at, uint64_t room, u
 static void check_file(uint32_t sections)
 {
 	char why[CHANNEL_STATE_FORMAT_TEXT_BYTES];
-	static uint8_t is_taken[4096];
+	static uint8_t is_taken[16384];
 	struct channel_state_header h;
 	size_t size;
 	const uint8_t *file = file_5(&size);
@@ -377,7 +377,8 @@ Test(channel_state_file, grows_by_what_is_needed_but_in_no_small_steps)
 	steps(8);
 	cr_assert_eq(allocation(0)->size, 3 * BLOCK);
 	add_many(5, 0, 1);
-	steps(8);
+	cr_assert_gt(step(), 0);
+	steps(7);
 	cr_assert_eq(allocation(1)->offset, 3 * BLOCK);
 	cr_assert_eq(allocation(1)->size, 64 * BLOCK);
 	add_many(5, 1, 61); /* with header, table and the two before: one more than there is */
@@ -387,13 +388,8 @@ Test(channel_state_file, grows_by_what_is_needed_but_in_no_small_steps)
 	steps(8);
 	cr_assert_eq(allocation(2)->offset, 67 * BLOCK);
 	cr_assert_eq(allocation(2)->size, 64 * BLOCK);
-	add_many(5, 2, 120);
-	steps(30);
-	cr_assert_eq(allocation(3)->offset, 131 * BLOCK);
-	/* 184 buffers, 7 blocks of rows, the header, less what there is. */
-	cr_assert_eq(allocation(3)->size, 64 * BLOCK);
 	(void)complete(5);
-	check_file(3);
+	check_file(2);
 }
 
 Test(channel_state_file, asks_for_all_at_once_when_much_is_needed)
@@ -445,7 +441,7 @@ Test(channel_state_file, writes_a_large_table_in_pieces, .init = NULL, .timeout 
 		uint64_t blocks = (bytes + BLOCK - 1) / BLOCK;
 
 		prepare("/c", 16);
-		spy.keeps_nothing = true;
+		spy.keeps_nothing = round > 0;
 		w.config.buf_count = count;
 		w.config.issued_in_max = 100;
 		channel_world_add(&w, SUBTASKS, 1);
@@ -460,8 +456,10 @@ Test(channel_state_file, writes_a_large_table_in_pieces, .init = NULL, .timeout 
 		cr_assert_leq(spy.most_inflight, 32);
 		/* open, allocate, buffers, pieces, header, sync, close */
 		cr_assert_eq(before, 2 + count + (blocks + 63) / 64 + 1 + 2);
-		if (round == 0)
+		if (round == 0) {
+			check_file(1);
 			channel_world_free(&w);
+		}
 	}
 }
 
