@@ -193,9 +193,12 @@ static int configure(struct port *p, const struct port_config *config,
 	p->has_rss = port_steer_configure(&conf, p->queue_count, p->is_raw, p->traits, &info);
 	p->has_segments = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 ||
 			p->traits->copies;
-	p->can_udp_checksum = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
-	conf.txmode.offloads = info.tx_offload_capa &
-			(RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
+	/* A driver that copies sums in software, word by word, what IPv4 can do without. */
+	p->can_udp_checksum = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0 &&
+			!p->traits->copies;
+	conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (p->can_udp_checksum)
+		conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	/* Frames in one piece are all of one pool, and nobody else has them. */
 	if (!p->has_segments)
 		conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;

@@ -1,6 +1,7 @@
 #include "dataplane/base/crc.h"
 
 #include <isa-l/crc.h>
+#include <string.h>
 
 /* ISA-L's AVX-512 path leaves the upper halves of the vector registers in use; until they are not,
  * every SSE instruction waits for them: 0.2 us for each sum, on whoever comes next. */
@@ -12,9 +13,35 @@ static void leave_vectors(void)
 #endif
 }
 
+#if defined(__x86_64__)
+/* ISA-L's vector path takes 40 ns to begin, in which the processor's own instruction is done with a
+ * frame's header. */
+enum { SHORT_BYTES_MAX = 192 };
+
+__attribute__((target("sse4.2"))) static uint32_t sum_short(
+		uint32_t crc, const uint8_t *at, size_t size)
+{
+	uint64_t wide = crc, word;
+
+	for (; size >= 8; size -= 8, at += 8) {
+		memcpy(&word, at, sizeof(word));
+		wide = __builtin_ia32_crc32di(wide, word);
+	}
+	crc = (uint32_t)wide;
+	for (; size > 0; size--, at++)
+		crc = __builtin_ia32_crc32qi(crc, *at);
+	return crc;
+}
+#endif
+
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
 	const uint8_t *at = bytes;
+
+#if defined(__x86_64__)
+	if (size <= SHORT_BYTES_MAX && __builtin_cpu_supports("sse4.2"))
+		return ~sum_short(~crc, at, size);
+#endif
 	const size_t piece_max = 1u << 30; /* ISA-L takes an int */
 
 	crc = ~crc;
