@@ -17,6 +17,7 @@ from journals import Keeper, read_journal
 
 TIMEOUT = 120
 FRAMES, RATE, KILLS = 30_000, 8_000, 4
+LAG = 1 << 20
 
 
 class Sender:
@@ -64,15 +65,16 @@ def kill_at_random(w, r, kills, rng):
 
 
 def watch(hosts, r):
-    """Until the job has ended: its counters as they were last."""
-    last = {}
+    """Until the job has ended: its counters as they were last, and the largest `journal_lag`."""
+    last, lag = {}, 0
     while r.is_running():
         try:
             last = counters(hosts, "source") or last
+            lag = max(lag, last.get("journal_lag", 0))
         except (OSError, urllib.error.URLError):
             pass
         time.sleep(0.05)
-    return last
+    return {**last, "journal_lag": lag}
 
 
 def survives(w, hosts, frames, kills, seed):
@@ -83,7 +85,8 @@ def survives(w, hosts, frames, kills, seed):
     try:
         r = run(w, hosts, LIVE, "kills", sets={
             "source.port": "net_af_packet0", "source.frames": frames, "source.snap": "64 b",
-            "source.journal": journal, "source.journal-segment": "1 mb", "window.size": "1 s",
+            "source.journal": journal, "source.journal-segment": "1 mb",
+            "source.journal-lag": f"{LAG} b", "window.size": "1 s",
             "sink.path": w.path("out")}, more={"restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "1000",
             "restart-strategy.fixed-delay.delay": "50 ms"})
@@ -99,6 +102,10 @@ def survives(w, hosts, frames, kills, seed):
     expect_equal(len(packets), frames, f"seed {seed}: packets in the journal")
     expect_equal(output_totals(w.lines("out")), totals_of(packets),
                  f"seed {seed}: packets and bytes of the output and of the journal")
+    expect(last.get("journal_lag", 0) <= LAG, f"seed {seed}: bytes that were not durable: {last}")
+    ours = w.weir_json("inspect", w.path("kept"))
+    expect_equal((ours["whole"], ours["journals"][0]["packets"]), (True, frames),
+                 f"seed {seed}: packets that weir inspect finds")
     return sender.count, last, summary
 
 
