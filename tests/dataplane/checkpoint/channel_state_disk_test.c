@@ -320,3 +320,31 @@ Test(channel_state_disk, leaves_nothing_behind_when_the_task_ends_between_two_fi
 	cr_assert(channel_state_writer_is_idle(w.writers[0]));
 	cr_assert_eq(mem_store_file_count(w.inner), 1, "the one that had all");
 }
+
+/* ---- from where it lies ---------------------------------------------------------------------- */
+
+Test(channel_state_disk, writes_a_full_buffer_from_where_it_lies)
+{
+	hang(0);
+	add_input(5, 0, CHANNEL_WORLD_BUF_BYTES, 1);
+	(void)step();
+	(void)step();
+	cr_assert_eq(channel_world_used(&w), 1, "it is not copied");
+	fault_store_settle(&w.disk);
+	(void)complete(5);
+}
+
+Test(channel_state_disk, writes_once_and_later_what_the_queue_of_the_store_has_no_room_for)
+{
+	start(5);
+	add_input(5, 0, 10, 1);
+	(void)step();
+	(void)step();
+	w.disk.is_full = true;
+	(void)step();
+	w.disk.is_full = false;
+	w.disk.fail_ops = 1 << STORE_WRITE; /* they are counted, none fails */
+	w.disk.op_count = 0;
+	(void)complete(5);
+	cr_assert_eq(w.disk.op_count, 3, "the buffer, the table, the header");
+}
