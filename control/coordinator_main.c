@@ -15,6 +15,7 @@
 #include "control/rest/rest.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
+#include "dataplane/base/control_thread.h"
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
@@ -185,6 +186,20 @@ static int announce(struct program *p)
 	return 0;
 }
 
+static int schedule_control(struct program *p)
+{
+	const char *cores = config_text(p->config, "weir.control.cores");
+	int rc = control_thread_schedule("coordinator",
+			config_is_choice(p->config, "weir.control.scheduling", "prompt"), cores);
+
+	if (rc != 0)
+		snprintf(p->error, sizeof(p->error),
+				"weir.control.cores: none of %s may be used here (%s); weir "
+				"doctor shows which may",
+				cores, strerror(-rc));
+	return rc;
+}
+
 static int recover(struct program *p)
 {
 	if (strcmp(p->recover, "none") != 0)
@@ -205,6 +220,7 @@ static const struct step steps[] = {
 		{"coordinator", make_coordinator, destroy_coordinator},
 		{"signals", catch_signals, release_signals},
 		{"REST", make_rest, destroy_rest},
+		{"scheduling", schedule_control, NULL},
 		{"recovery", recover, NULL},
 		{"announcement", announce, NULL},
 };

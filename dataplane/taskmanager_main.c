@@ -12,6 +12,7 @@
 #include "control/net/loop.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
+#include "dataplane/base/control_thread.h"
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
@@ -371,6 +372,21 @@ static int make_executor(struct program *p)
 			});
 }
 
+/* This thread is the loop's.  All the others have been made. */
+static int schedule_control(struct program *p)
+{
+	const char *cores = config_text(p->config, "weir.control.cores");
+	int rc = control_thread_schedule("taskmanager",
+			config_is_choice(p->config, "weir.control.scheduling", "prompt"), cores);
+
+	if (rc != 0)
+		snprintf(p->error, sizeof(p->error),
+				"weir.control.cores: none of %s may be used here (%s); weir "
+				"doctor shows which may",
+				cores, strerror(-rc));
+	return rc;
+}
+
 /* Tasks must have ended before what they stand on goes. */
 static void destroy_executor(struct program *p)
 {
@@ -398,6 +414,7 @@ static const struct step steps[] = {
 		{"loop", make_loop, destroy_loop},
 		{"workers", start_workers, NULL},
 		{"executor", make_executor, destroy_executor},
+		{"scheduling", schedule_control, NULL},
 };
 
 enum { STEPS_COUNT = sizeof(steps) / sizeof(steps[0]) };

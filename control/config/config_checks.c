@@ -17,6 +17,16 @@ const char *config_check_cores(const char *text)
 	return "auto:N, or distinct cores such as 2,3-5 or L#0-3, at most 64";
 }
 
+const char *config_check_control_cores(const char *text)
+{
+	struct core_list list;
+
+	if (core_list_parse(text, &list) == 0 && !list.is_logical &&
+			(!list.is_auto || strcmp(text, "auto") == 0))
+		return NULL;
+	return "auto, or distinct cores such as 0,2-3, at most 64";
+}
+
 static const char *take_port(const char *at, unsigned long *port)
 {
 	char *end;

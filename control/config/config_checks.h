@@ -10,6 +10,8 @@
 
 /* "auto:4", "2,3-5", "L#0-3". */
 const char *config_check_cores(const char *text);
+/* "auto", "0,2-3". */
+const char *config_check_control_cores(const char *text);
 /* "8081" or "8081-8099"; 0 takes any port. */
 const char *config_check_ports(const char *text);
 /* A local directory; file:// may stand in front. */

@@ -1,0 +1,36 @@
+#include "dataplane/base/control_thread.h"
+
+#include "dataplane/base/check.h"
+#include "dataplane/base/core_list.h"
+#include "dataplane/base/log.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+static int confine(const char *text)
+{
+	struct core_list list;
+	cpu_set_t set;
+
+	CHECK(core_list_parse(text, &list) == 0);
+	if (list.is_auto)
+		return 0;
+	CPU_ZERO(&set);
+	for (uint32_t i = 0; i < list.count; i++) {
+		if (list.cores[i] < CPU_SETSIZE)
+			CPU_SET(list.cores[i], &set);
+	}
+	return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : -errno;
+}
+
+int control_thread_schedule(const char *component, bool is_prompt, const char *cores)
+{
+	struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+
+	if (is_prompt && sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) != 0)
+		log_debug(component, "the control thread takes turns with the workers (%s): "
+				"CAP_SYS_NICE or ulimit -r 1 would let it go first",
+				strerror(errno));
+	return confine(cores);
+}

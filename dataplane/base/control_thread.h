@@ -1,0 +1,20 @@
+#pragma once
+
+/*
+ * control_thread: when and where the thread of a program's loop runs beside the workers.
+ *
+ * Place    dataplane/base; used by the main files of TaskManager and coordinator.
+ * Thread   the calling one is scheduled so; threads that it makes inherit the cores, nothing else.
+ * Errors   0, -EINVAL (none of the cores may be used here).
+ *
+ * A worker never sleeps while there is work, so on a host with no core to spare a control thread
+ * waits until the scheduler ends a worker's slice: some ms for a message that takes 20 us.  A
+ * prompt one goes first; the kernel bounds what such threads may take of a second (sched(7)).
+ * Where the host does not allow it (CAP_SYS_NICE, ulimit -r) a debug line says so, and it takes
+ * turns.
+ */
+
+#include <stdbool.h>
+
+/* `component` is the log's; `cores` as core_list.h has them, by number; "auto": where it is. */
+int control_thread_schedule(const char *component, bool is_prompt, const char *cores);
