@@ -149,12 +149,18 @@ static int count_queues(struct port *p, const struct port_config *config,
 						     p->traits, info);
 	if (p->queue_count > 0 && p->queue_count <= PORT_QUEUES_MAX)
 		return 0;
-	snprintf(error, PORT_ERROR_BYTES,
-			"port %s: %u queue pairs are not to be had: the device has %u, and there "
-			"are %u workers to serve them; change %s",
-			p->name, config->queue_count,
-			RTE_MIN(info->max_rx_queues, info->max_tx_queues), config->worker_count,
-			p->is_raw ? "weir.nic.queues" : "weir.link.queues");
+	uint32_t most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	if (p->traits->fills_all && config->queue_count <= most)
+		snprintf(error, PORT_ERROR_BYTES,
+				"port %s: all of its %u queue pairs get frames, and there are %u "
+				"workers to serve them; give it as many (qpairs= in weir.eal.args)",
+				p->name, most, config->worker_count);
+	else
+		snprintf(error, PORT_ERROR_BYTES,
+				"port %s: %u queue pairs are not to be had: the device has %u, and "
+				"there are %u workers to serve them; change %s",
+				p->name, config->queue_count, most, config->worker_count,
+				p->is_raw ? "weir.nic.queues" : "weir.link.queues");
 	return -EINVAL;
 }
 

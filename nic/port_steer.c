@@ -28,6 +28,8 @@ uint32_t port_steer_count(uint32_t wanted, uint32_t worker_count, const struct p
 
 	if (wanted > worker_count || wanted > most)
 		return 0;
+	if (driver->fills_all)
+		return most <= worker_count && (wanted == 0 || wanted == most) ? most : 0;
 	if (wanted > 0)
 		return wanted;
 	if (!driver->pairs && !driver->spreads && !has_rss(info))

@@ -30,7 +30,7 @@ enum port_steering {
 };
 
 /* How many queue pairs: `wanted`, or for 0 one for each of `worker_count`, as far as the device
- * has them and something is won by it.  0: it does not have `wanted`. */
+ * has them and something is won by it.  0: it does not have `wanted`, or fills more than that. */
 uint32_t port_steer_count(uint32_t wanted, uint32_t worker_count, const struct port_driver *driver,
 		const struct rte_eth_dev_info *info);
 

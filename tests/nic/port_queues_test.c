@@ -228,7 +228,17 @@ Test(port_steer, takes_more_queues_only_where_something_is_won)
 	cr_assert_eq(port_steer_count(2, 4, card, &plain), 2, "when told to");
 	cr_assert_eq(port_steer_count(9, 16, card, &spreading), 0);
 	cr_assert_eq(port_steer_count(0, 4, port_driver_find("net_memif0"), &plain), 4);
-	cr_assert_eq(port_steer_count(0, 4, port_driver_find("net_af_packet"), &plain), 4);
+}
+
+Test(port_steer, leaves_no_queue_unread_that_is_filled_all_the_same)
+{
+	const struct port_driver *af_packet = port_driver_find("net_af_packet0");
+	struct rte_eth_dev_info four = device(4, 0);
+
+	cr_assert_eq(port_steer_count(0, 4, af_packet, &four), 4);
+	cr_assert_eq(port_steer_count(0, 8, af_packet, &four), 4);
+	cr_assert_eq(port_steer_count(0, 1, af_packet, &four), 0, "one would serve one of four");
+	cr_assert_eq(port_steer_count(2, 4, af_packet, &four), 0);
 }
 
 Test(port_steer, asks_for_no_more_of_rss_than_the_device_has)
