@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { OPPORTUNITIES = 3 };
+enum { OPPORTUNITIES = 3, SWAP_BUFS_MAX = 256 };
 
 static struct hooks {
 	uint64_t disk_seed;
@@ -144,10 +144,11 @@ int __wrap_input_gate_restore(struct input_gate *g, uint32_t channel, struct buf
 int __wrap_input_gate_restore(struct input_gate *g, uint32_t channel, struct buf *const *bufs,
 		uint32_t count)
 {
-	struct buf *swapped[2];
+	struct buf *swapped[SWAP_BUFS_MAX];
 
-	if (count != 2 || hooks.mistake != SOAK_SWAP)
+	if (count < 2 || count > SWAP_BUFS_MAX || hooks.mistake != SOAK_SWAP)
 		return __real_input_gate_restore(g, channel, bufs, count);
+	memcpy(swapped, bufs, count * sizeof(bufs[0]));
 	swapped[0] = bufs[1];
 	swapped[1] = bufs[0];
 	return __real_input_gate_restore(g, channel, swapped, count);
