@@ -13,7 +13,7 @@ struct mem_file {
 	char *path;   /* NULL: has no name */
 	bool is_open;
 	uint8_t *bytes;
-	size_t size;
+	size_t size, room;
 };
 
 struct mem_store {
@@ -72,13 +72,16 @@ static int64_t write_file(struct mem_file *f, const struct store_request *r)
 {
 	size_t end = r->offset + r->size;
 
-	if (end > f->size) {
-		uint8_t *bytes = realloc(f->bytes, end);
+	if (end > f->room) {
+		uint8_t *bytes = realloc(f->bytes, 2 * end);
 
 		if (bytes == NULL)
 			return -ENOSPC;
-		memset(bytes + f->size, 0, end - f->size);
 		f->bytes = bytes;
+		f->room = 2 * end;
+	}
+	if (end > f->size) {
+		memset(f->bytes + f->size, 0, end - f->size);
 		f->size = end;
 	}
 	memcpy(f->bytes + r->offset, r->bytes, r->size);

@@ -120,8 +120,9 @@ Test(channel_state_disk, copies_what_waits_when_patience_is_over_and_not_before)
 	(void)complete(5);
 }
 
-Test(channel_state_disk, copies_a_bounded_number_in_each_step, .init = NULL)
+Test(channel_state_disk, copies_a_bounded_number_in_each_step)
 {
+	channel_world_free(&w);
 	prepare(64);
 	channel_world_add(&w, SUBTASKS, 1);
 	hang(40);
@@ -176,8 +177,9 @@ Test(channel_state_disk, waits_anew_after_each_answer)
 	(void)complete(5);
 }
 
-Test(channel_state_disk, copies_nothing_when_it_may_leave_nothing_with_the_disk, .init = NULL)
+Test(channel_state_disk, copies_nothing_when_it_may_leave_nothing_with_the_disk)
 {
+	channel_world_free(&w);
 	prepare(16);
 	w.config.issued_in_max = 0;
 	channel_world_add(&w, SUBTASKS, 1);
@@ -191,10 +193,11 @@ Test(channel_state_disk, copies_nothing_when_it_may_leave_nothing_with_the_disk,
 }
 
 /* Two files die with writes that the disk does not give back; the third still takes all. */
-Test(channel_state_disk, has_room_for_all_in_flight_beside_files_that_die, .init = NULL)
+Test(channel_state_disk, has_room_for_all_in_flight_beside_files_that_die)
 {
 	static const struct channel_state_subtask wide[1] = {{"map", 0, 1, 0, {16}, {0}}};
 
+	channel_world_free(&w);
 	prepare(64);
 	channel_world_add(&w, wide, 1);
 	w.disk.is_hung = true;

@@ -147,7 +147,7 @@ Test(channel_state_executor, tells_the_channels_of_all_gates_and_partitions_apar
 	cr_assert_null(result(SUM, 5)->file);
 }
 
-Test(channel_state_executor, serves_a_subtask_with_as_many_gates_as_there_may_be, .init = NULL)
+Test(channel_state_executor, serves_a_subtask_with_as_many_gates_as_there_may_be)
 {
 	static const struct channel_state_subtask wide[2] = {
 		{"map", 3, 8, 8, {1, 1, 1, 1, 1, 1, 1, 1}, {2, 2, 2, 2, 2, 2, 2, 2}},
@@ -155,6 +155,7 @@ Test(channel_state_executor, serves_a_subtask_with_as_many_gates_as_there_may_be
 	};
 
 	static_assert(GATES_PER_TASK_MAX == 8 && OUTPUTS_PER_TASK_MAX == 8, "");
+	channel_world_free(&w);
 	begin_with(wide, 2);
 	channel_world_start_all(&w, 5);
 	for (uint32_t g = 0; g < 8; g++) {
@@ -519,10 +520,9 @@ static void end_amid(bool has_input, bool has_output)
 
 Test(channel_state_executor, fails_a_file_whose_subtask_ends_before_it_has_finished)
 {
-	for (uint32_t known = 0; known < 3; known++) {
+	for (uint32_t known = 0; known < 3; known++, begin()) {
 		end_amid(known == 1, known == 2);
 		end();
-		begin();
 	}
 }
 

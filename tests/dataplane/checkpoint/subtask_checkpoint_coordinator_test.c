@@ -311,6 +311,7 @@ static void begin_with_files(void)
 {
 	uint32_t file;
 
+	bench_close(&b);
 	bench_open(&b, &(struct bench_config){3, true, true, true});
 	cr_assert(operator_files_open(b.files, "out/part", &file));
 	cr_assert(operator_files_write(b.files, file, "0123456789", 10));
