@@ -12,6 +12,7 @@ from processes import end
 
 ALONE = True  # namespaces have names
 TIMEOUT = 120
+RATE = 10_000  # packets a second that nothing here loses
 
 
 def job(w):
@@ -22,7 +23,7 @@ def job(w):
 
 
 def begin(w, hosts, name, queues):
-    vdev = f"--vdev=net_af_packet0,iface=eth0,framecnt=512,qpairs={queues}"
+    vdev = f"--vdev=net_af_packet0,iface=eth0,framecnt=4096,qpairs={queues}"
     return run(w, hosts, job(w), name, sets={"source.port": "net_af_packet0", "window.size": "1 s",
                "sink.path": w.path(name + "-out")}, more={"weir.eal.args": vdev})
 
@@ -47,7 +48,7 @@ def log_of(w, name):
 def both_take(w, hosts, name, queues, how):
     frames = [frame(i) for i in range(FRAMES)]
     r = begin(w, hosts, name, queues)
-    send(hosts, frames, 10_000)
+    send(hosts, frames, int(RATE / w.factor))
     c = w.wait_for(lambda: accounted(hosts, FRAMES), "the ledger adds up", 10)
     each = [counters(hosts, "source", subtask)["frames"] for subtask in (0, 1)]
     summary = finish(w, hosts, name, r)
@@ -64,7 +65,7 @@ def both_take(w, hosts, name, queues, how):
 def all_are_accounted_for_after_a_kill(w, hosts):
     """A new process has a port that counted nothing: its ledger is of what came since."""
     r = begin(w, hosts, "killed", 2)
-    send(hosts, [frame(i) for i in range(2000)], 10_000)
+    send(hosts, [frame(i) for i in range(2000)], int(RATE / w.factor))
     w.wait_for(lambda: accounted(hosts, 2000), "the ledger adds up", 10)
     w.wait_for_checkpoint(w.newest_checkpoint("killed") + 1, "killed")
     end(r.taskmanagers()[0])
@@ -73,7 +74,7 @@ def all_are_accounted_for_after_a_kill(w, hosts):
     time.sleep(0.2)
     before = counters(hosts, "source")
     known = sum(before[n] for n in ("frames", *LOSSES))
-    send(hosts, [frame(i) for i in range(2000)], 10_000)
+    send(hosts, [frame(i) for i in range(2000)], int(RATE / w.factor))
     w.wait_for(lambda: accounted(hosts, known + 2000), "and again", 10)
     summary = finish(w, hosts, "killed", r)
     expect(summary["restarts"] > 0, "restarts")
