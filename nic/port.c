@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <net/if.h>
+#include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_log.h>
@@ -40,6 +41,7 @@ struct port {
 	const struct port_driver *traits;
 	uint32_t mtu, slot_bytes;
 	uint16_t rx_descriptors, tx_descriptors;
+	bool dials; /* starts once its server is there */
 	bool can_udp_checksum, has_segments, can_reclaim, is_closed;
 	_Atomic bool is_started;
 	uint16_t udp_port;
@@ -178,6 +180,16 @@ static int set_up_queues(struct port *p)
 	return rc;
 }
 
+/* A memif server listens from its start to its end, and takes whoever comes. */
+static bool is_server(const struct rte_eth_dev_info *info)
+{
+	const struct rte_devargs *args = rte_dev_devargs(info->device);
+
+	return args != NULL && args->args != NULL &&
+			(strstr(args->args, "role=server") != NULL ||
+					strstr(args->args, "role=master") != NULL);
+}
+
 static int configure(struct port *p, const struct port_config *config,
 		char error[PORT_ERROR_BYTES])
 {
@@ -190,6 +202,7 @@ static int configure(struct port *p, const struct port_config *config,
 	snprintf(p->driver, sizeof(p->driver), "%s",
 			info.driver_name != NULL ? info.driver_name : "?");
 	p->traits = port_driver_find(p->driver);
+	p->dials = p->traits->dials && !is_server(&info);
 	rc = port_mtu_choose(&p->mtu, config, p->id, &info, error);
 	if (rc == 0)
 		rc = count_queues(p, config, &info, error);
@@ -229,7 +242,7 @@ static int configure(struct port *p, const struct port_config *config,
  * one of them sees the other.  A port that is never restarted has no need of it. */
 bool port_enter(struct port *p, uint32_t user)
 {
-	if (!p->traits->dials)
+	if (!p->dials)
 		return true;
 	atomic_store(&p->users[user].is_in, true);
 	if (atomic_load(&p->is_started))
@@ -257,23 +270,33 @@ static int control(const struct port *p, int (*call)(uint16_t port_id))
 	return p->traits->hears_peer ? interrupt_thread_call(call, p->id) : call(p->id);
 }
 
+/* The peer may have come since it was looked for. */
+static int restart(uint16_t port_id)
+{
+	struct rte_eth_link link = {0};
+
+	if (rte_eth_link_get_nowait(port_id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+		return 0;
+	(void)rte_eth_dev_stop(port_id);
+	return rte_eth_dev_start(port_id);
+}
+
 void port_try_start(struct port *p)
 {
-	if (!p->traits->dials)
+	if (!p->dials)
 		return;
 	bool was_started = atomic_exchange(&p->is_started, false);
 	if (is_somebody_in(p)) {
 		atomic_store(&p->is_started, was_started); /* the next time it is out */
 		return;
 	}
-	(void)control(p, rte_eth_dev_stop);
-	atomic_store(&p->is_started, control(p, rte_eth_dev_start) == 0);
+	atomic_store(&p->is_started, control(p, restart) == 0);
 }
 
 /* It would say so at each attempt. */
 static void hush(const struct port *p)
 {
-	if (p->traits->dials)
+	if (p->dials)
 		(void)rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_EMERG);
 }
 
@@ -289,7 +312,7 @@ static int start(struct port *p, const struct port_config *config)
 	rc = control(p, rte_eth_dev_start);
 	p->steering = p->queue_count == 1 ? PORT_STEERING_ONE : PORT_STEERING_PAIRED;
 	if (rc != 0)
-		return p->traits->dials ? 0 : rc;
+		return p->dials ? 0 : rc;
 	p->steering = p->is_raw ? port_steer_start_raw(
 						  p->id, p->queue_count, p->traits, p->has_rss)
 				: port_steer_start(p->id, p->queue_count, p->udp_port,
