@@ -30,7 +30,8 @@ edges:
 """
 
 UNALIGNED = {"execution.checkpointing.unaligned.enabled": "true",
-             "execution.checkpointing.timeout": "10 min"}
+             "execution.checkpointing.timeout": "10 min",
+             "execution.checkpointing.num-retained": "20"}  # one can be read while others complete
 
 
 def in_flight_bytes(w, path):
