@@ -41,6 +41,21 @@ Test(checkpoint_retention, a_directory_made_too_late_is_deleted)
 	rig_close(&r);
 }
 
+Test(checkpoint_retention, tells_since_when_a_checkpoint_waits_for_its_id)
+{
+	struct checkpoint_coordinator_config config = rig_tolerant();
+	struct rig r;
+
+	rig_open(&r, &config);
+	r.is_auto[DECIDE_DRAW_ID] = false;
+	cr_assert(eq(i64, checkpoint_coordinator_draws_id_since(r.c), 0));
+	rig_request(&r, REQUEST_CHECKPOINT);
+	cr_assert(gt(i64, checkpoint_coordinator_draws_id_since(r.c), 1));
+	checkpoint_coordinator_on_id_drawn(r.c, rig_find(&r, DECIDE_DRAW_ID)->token, 0, 1, r.now);
+	cr_assert(eq(i64, checkpoint_coordinator_draws_id_since(r.c), 0));
+	rig_close(&r);
+}
+
 Test(checkpoint_retention, metadata_written_too_late_is_deleted_with_its_directory)
 {
 	struct checkpoint_coordinator_config config = rig_tolerant();
