@@ -14,8 +14,8 @@ static void leave_vectors(void)
 }
 
 #if defined(__x86_64__)
-/* ISA-L's vector path takes 40 ns to begin, in which the processor's own instruction is done with a
- * frame's header. */
+/* Up to here the processor's own instruction is done 7 ns before ISA-L (8 and 16 ns for 64 bytes,
+ * 25 and 32 for 192); at 256 its vector path has overtaken it (33 and 17 ns). */
 enum { SHORT_BYTES_MAX = 192 };
 
 __attribute__((target("sse4.2"))) static uint32_t sum_short(
