@@ -188,16 +188,9 @@ static int announce(struct program *p)
 
 static int schedule_control(struct program *p)
 {
-	const char *cores = config_text(p->config, "weir.control.cores");
-	int rc = control_thread_schedule("coordinator",
-			config_is_choice(p->config, "weir.control.scheduling", "prompt"), cores);
-
-	if (rc != 0)
-		snprintf(p->error, sizeof(p->error),
-				"weir.control.cores: none of %s may be used here (%s); weir "
-				"doctor shows which may",
-				cores, strerror(-rc));
-	return rc;
+	return control_thread_schedule("coordinator",
+			config_is_choice(p->config, "weir.control.scheduling", "prompt"),
+			config_text(p->config, "weir.control.cores"), p->error);
 }
 
 static int recover(struct program *p)

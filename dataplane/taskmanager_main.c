@@ -375,16 +375,9 @@ static int make_executor(struct program *p)
 /* This thread is the loop's.  All the others have been made. */
 static int schedule_control(struct program *p)
 {
-	const char *cores = config_text(p->config, "weir.control.cores");
-	int rc = control_thread_schedule("taskmanager",
-			config_is_choice(p->config, "weir.control.scheduling", "prompt"), cores);
-
-	if (rc != 0)
-		snprintf(p->error, sizeof(p->error),
-				"weir.control.cores: none of %s may be used here (%s); weir "
-				"doctor shows which may",
-				cores, strerror(-rc));
-	return rc;
+	return control_thread_schedule("taskmanager",
+			config_is_choice(p->config, "weir.control.scheduling", "prompt"),
+			config_text(p->config, "weir.control.cores"), p->error);
 }
 
 /* Tasks must have ended before what they stand on goes. */

@@ -11,6 +11,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/lines.h"
 #include "dataplane/channel/transport.h"
+#include "nic/received.h"
 
 enum {
 	BURST_MAX = 64,
@@ -197,14 +198,8 @@ uint32_t packet_queues_receive(struct packet_queues *q, uint32_t taker,
 	if (got < count)
 		got += take_of_queues(q, taker, mbufs + got, count - got);
 	for (uint32_t i = 0; i < got; i++) {
-		struct rte_mbuf *m = mbufs[i];
-		uint32_t size = m->pkt_len < FRAME_BYTES_MAX ? m->pkt_len : FRAME_BYTES_MAX;
-
-		packets[i].handle = m;
-		packets[i].size = size;
-		packets[i].bytes = m->nb_segs == 1 ? rte_pktmbuf_mtod(m, const uint8_t *)
-						   : rte_pktmbuf_read(m, 0, size, t->flat[i]);
-		rte_prefetch0(packets[i].bytes);
+		packets[i].handle = mbufs[i];
+		packets[i].bytes = received_bytes(mbufs[i], t->flat[i], &packets[i].size);
 	}
 	return got;
 }

@@ -265,6 +265,14 @@ static bool is_somebody_in(const struct port *p)
 	return false;
 }
 
+static bool is_up(uint16_t port_id)
+{
+	struct rte_eth_link link = {0};
+
+	return rte_eth_link_get_nowait(port_id, &link) == 0 &&
+			link.link_status == RTE_ETH_LINK_UP;
+}
+
 static int control(const struct port *p, int (*call)(uint16_t port_id))
 {
 	return p->traits->hears_peer ? interrupt_thread_call(call, p->id) : call(p->id);
@@ -273,9 +281,7 @@ static int control(const struct port *p, int (*call)(uint16_t port_id))
 /* The peer may have come since it was looked for. */
 static int restart(uint16_t port_id)
 {
-	struct rte_eth_link link = {0};
-
-	if (rte_eth_link_get_nowait(port_id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+	if (is_up(port_id))
 		return 0;
 	(void)rte_eth_dev_stop(port_id);
 	return rte_eth_dev_start(port_id);
@@ -373,10 +379,7 @@ void port_destroy(struct port *p)
 
 bool port_is_up(const struct port *p)
 {
-	struct rte_eth_link link = {0};
-
-	return rte_eth_link_get_nowait(p->id, &link) == 0 &&
-			link.link_status == RTE_ETH_LINK_UP;
+	return is_up(p->id);
 }
 
 uint16_t port_id(const struct port *p)

@@ -11,6 +11,7 @@
 #include "dataplane/base/lines.h"
 #include "dataplane/wire/buf.h"
 #include "nic/port.h"
+#include "nic/received.h"
 
 enum {
 	/* Of the UDP destination port behind Ethernet, in headers without options. */
@@ -252,14 +253,8 @@ static uint32_t transport_receive(struct transport *transport, struct frame_in *
 		count = BURST_MAX;
 	got = receive_mbufs(t, mbufs, count);
 	for (uint32_t i = 0; i < got; i++) {
-		struct rte_mbuf *m = mbufs[i];
-		uint32_t size = m->pkt_len < FRAME_BYTES_MAX ? m->pkt_len : FRAME_BYTES_MAX;
-
-		frames[i].handle = m;
-		frames[i].size = size;
-		frames[i].bytes = m->nb_segs == 1 ? rte_pktmbuf_mtod(m, const uint8_t *)
-						  : rte_pktmbuf_read(m, 0, size, t->flat[i]);
-		rte_prefetch0(frames[i].bytes);
+		frames[i].handle = mbufs[i];
+		frames[i].bytes = received_bytes(mbufs[i], t->flat[i], &frames[i].size);
 	}
 	return got;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 static int confine(const char *text)
@@ -24,7 +25,8 @@ static int confine(const char *text)
 	return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : -errno;
 }
 
-int control_thread_schedule(const char *component, bool is_prompt, const char *cores)
+int control_thread_schedule(const char *component, bool is_prompt, const char *cores,
+		char error[CONTROL_THREAD_ERROR_BYTES])
 {
 	struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
 
@@ -32,5 +34,11 @@ int control_thread_schedule(const char *component, bool is_prompt, const char *c
 		log_debug(component, "the control thread takes turns with the workers (%s): "
 				"CAP_SYS_NICE or ulimit -r 1 would let it go first",
 				strerror(errno));
-	return confine(cores);
+	int rc = confine(cores);
+	if (rc != 0)
+		snprintf(error, CONTROL_THREAD_ERROR_BYTES,
+				"weir.control.cores: none of %.200s may be used here (%s); weir "
+				"doctor shows which may",
+				cores, strerror(-rc));
+	return rc;
 }

@@ -5,7 +5,7 @@
  *
  * Place    dataplane/base; used by the main files of TaskManager and coordinator.
  * Thread   the calling one is scheduled so; threads that it makes inherit the cores, nothing else.
- * Errors   0, -EINVAL (none of the cores may be used here).
+ * Errors   0, -EINVAL with one line (none of the cores may be used here).
  *
  * A worker never sleeps while there is work, so on a host with no core to spare a control thread
  * waits until the scheduler ends a worker's slice: some ms for a message that takes 20 us.  A
@@ -16,5 +16,8 @@
 
 #include <stdbool.h>
 
+enum { CONTROL_THREAD_ERROR_BYTES = 320 };
+
 /* `component` is the log's; `cores` as core_list.h has them, by number; "auto": where it is. */
-int control_thread_schedule(const char *component, bool is_prompt, const char *cores);
+int control_thread_schedule(const char *component, bool is_prompt, const char *cores,
+		char error[CONTROL_THREAD_ERROR_BYTES]);

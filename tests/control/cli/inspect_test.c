@@ -6,6 +6,7 @@
 #include "control/metadata/metadata.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/checkpoint/task_state.h"
+#include "tests/support/printed.h"
 #include "tests/support/store_await.h"
 
 #include <criterion/criterion.h>
@@ -24,19 +25,10 @@ static char *printed;
 static int run(const char *path, bool json)
 {
 	char *args[4] = {"inspect", (char *)(uintptr_t)path, json ? "--json" : NULL, NULL};
-	int before = dup(STDOUT_FILENO), fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0644), code;
-	size_t size;
+	int code;
 
-	fflush(stdout);
-	dup2(fd, STDOUT_FILENO);
-	close(fd);
-	code = inspect_command(json ? 3 : 2, args);
-	fflush(stdout);
-	dup2(before, STDOUT_FILENO);
-	close(before);
 	free(printed);
-	printed = (char *)read_whole_file(output, &size);
-	printed[size] = '\0';
+	printed = printed_by(inspect_command, json ? 3 : 2, args, output, &code);
 	return code;
 }
 

@@ -5,6 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
+
+static char error[CONTROL_THREAD_ERROR_BYTES];
 
 static int first_core(void)
 {
@@ -28,7 +31,7 @@ Test(control_thread, goes_first_and_its_threads_do_not)
 	pthread_t thread;
 	int of_thread = -1;
 
-	cr_assert_eq(control_thread_schedule("test", true, "auto"), 0);
+	cr_assert_eq(control_thread_schedule("test", true, "auto", error), 0);
 	if (sched_getscheduler(0) != (SCHED_RR | SCHED_RESET_ON_FORK))
 		cr_skip_test("real-time scheduling is not allowed here (ulimit -r)");
 	pthread_create(&thread, NULL, policy, &of_thread);
@@ -38,7 +41,7 @@ Test(control_thread, goes_first_and_its_threads_do_not)
 
 Test(control_thread, takes_turns_when_it_is_told_to)
 {
-	cr_assert_eq(control_thread_schedule("test", false, "auto"), 0);
+	cr_assert_eq(control_thread_schedule("test", false, "auto", error), 0);
 	cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
 }
 
@@ -48,7 +51,7 @@ Test(control_thread, stays_on_the_cores_that_are_named)
 	cpu_set_t set;
 
 	snprintf(name, sizeof(name), "%d", first_core());
-	cr_assert_eq(control_thread_schedule("test", false, name), 0);
+	cr_assert_eq(control_thread_schedule("test", false, name, error), 0);
 	cr_assert_eq(sched_getaffinity(0, sizeof(set), &set), 0);
 	cr_expect_eq(CPU_COUNT(&set), 1);
 	cr_expect(CPU_ISSET(first_core(), &set));
@@ -56,6 +59,7 @@ Test(control_thread, stays_on_the_cores_that_are_named)
 
 Test(control_thread, refuses_cores_that_are_not_there)
 {
-	cr_expect_eq(control_thread_schedule("test", false, "900"), -EINVAL);
-	cr_expect_eq(control_thread_schedule("test", false, "4000"), -EINVAL);
+	cr_expect_eq(control_thread_schedule("test", false, "900", error), -EINVAL);
+	cr_expect(strstr(error, "weir.control.cores: none of 900 "), "%s", error);
+	cr_expect_eq(control_thread_schedule("test", false, "4000", error), -EINVAL);
 }
