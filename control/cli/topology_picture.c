@@ -67,18 +67,46 @@ static void take_cores(struct host_picture *p, const json_t *facts)
 	qsort(p->cores, p->core_count, sizeof(p->cores[0]), compare);
 }
 
+/* The port of that name; one that the host does not have is made by --vdev.  NULL: "" or no room.
+ */
+static struct picture_port *find_port(struct host_picture *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->port_count; i++) {
+		if (doctor_is_same_address(p->ports[i].name, name))
+			return &p->ports[i];
+	}
+	if (name[0] == '\0' || p->port_count == PICTURE_PORTS_MAX)
+		return NULL;
+	struct picture_port *port = &p->ports[p->port_count++];
+	*port = (struct picture_port){.name = name, .driver = "virtual", .node = -1};
+	return port;
+}
+
+/* What the config says of them. */
+static void mark_ports(struct host_picture *p, const struct config *config)
+{
+	struct picture_port *port = find_port(p, config_text(config, "weir.link.port"));
+
+	if (port != NULL)
+		port->is_link = true;
+	config_list(config, "weir.nic.ports", &p->packets);
+	for (uint32_t i = 0; i < p->packets.count; i++) {
+		port = find_port(p, p->packets.items[i]);
+		if (port != NULL)
+			port->is_packets = true;
+	}
+}
+
 static void take_ports(struct host_picture *p, const json_t *facts, const struct config *config)
 {
 	const json_t *nics = json_object_get(facts, "nics"), *nic;
-	const char *link = config_text(config, "weir.link.port");
-	bool is_seen = link[0] == '\0';
 	size_t i;
 
 	json_array_foreach(nics, i, nic)
 	{
 		const char *name = doctor_text(nic, "pci", NULL);
 
-		if (name == NULL || p->port_count == PICTURE_PORTS_MAX - 1)
+		if (name == NULL || p->port_count == PICTURE_PORTS_MAX)
 			continue;
 		struct picture_port *port = &p->ports[p->port_count++];
 		port->name = name;
@@ -86,12 +114,8 @@ static void take_ports(struct host_picture *p, const json_t *facts, const struct
 		port->interface = json_string_value(
 				json_array_get(json_object_get(nic, "interfaces"), 0));
 		port->node = doctor_integer(nic, "node");
-		port->is_link = doctor_is_same_address(name, link);
-		is_seen = is_seen || port->is_link;
 	}
-	if (!is_seen)
-		p->ports[p->port_count++] = (struct picture_port){
-				.name = link, .driver = "virtual", .node = -1, .is_link = true};
+	mark_ports(p, config);
 }
 
 void picture_take(struct host_picture *p, const json_t *facts, const struct config *config,
@@ -142,4 +166,47 @@ void picture_role(const struct picture_core *core, char text[PICTURE_TEXT_BYTES]
 				!core->is_allowed  ? "not allowed"
 				: core->is_control ? "control"
 						   : "");
+}
+
+static bool uses(const struct job_operator *o, const struct picture_port *port)
+{
+	for (uint32_t i = 0; i < o->table->param_count; i++) {
+		if (strcmp(o->table->params[i].name, "port") == 0)
+			return doctor_is_same_address(port->name, o->values[i].text);
+	}
+	return false;
+}
+
+/* " to ingest, from out" */
+static void add_users(const struct job_spec *job, const struct picture_port *port,
+		char text[PICTURE_USE_BYTES], size_t used)
+{
+	const char *between = "";
+
+	for (uint32_t v = 0; v < job->vertex_count; v++) {
+		const struct job_vertex *vertex = &job->vertices[v];
+
+		for (uint32_t i = 0; i < vertex->operator_count; i++) {
+			const struct job_operator *o = &vertex->operators[i];
+
+			if (!uses(o, port) || used >= PICTURE_USE_BYTES)
+				continue;
+			used += (size_t)snprintf(text + used, PICTURE_USE_BYTES - used,
+					"%s %s %.36s", between,
+					o->table->role == WEIR_SOURCE ? "to" : "from", vertex->uid);
+			between = ",";
+		}
+	}
+}
+
+void picture_use(const struct host_picture *p, const struct picture_port *port,
+		char text[PICTURE_USE_BYTES])
+{
+	int used = snprintf(text, PICTURE_USE_BYTES, "%s%s%s",
+			port->is_link ? "link to other TaskManagers" : "",
+			port->is_link && port->is_packets ? "; " : "",
+			port->is_packets ? "packets" : "");
+
+	if (p->job != NULL && port->is_packets)
+		add_users(p->job, port, text, (size_t)used);
 }

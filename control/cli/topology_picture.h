@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 enum { PICTURE_CORES_MAX = 512, PICTURE_PORTS_MAX = 64, PICTURE_TEXT_BYTES = 64 };
+enum { PICTURE_USE_BYTES = 160 };
 
 struct picture_core {
 	int64_t os_index, logical_index, physical_index, node;
@@ -27,7 +28,8 @@ struct picture_port {
 	const char *driver;
 	const char *interface; /* its first one, or NULL */
 	int64_t node;
-	bool is_link; /* weir.link.port */
+	bool is_link;	 /* weir.link.port */
+	bool is_packets; /* one of weir.nic.ports */
 };
 
 struct host_picture {
@@ -39,6 +41,7 @@ struct host_picture {
 	uint32_t core_count, worker_count, port_count;
 	struct picture_core cores[PICTURE_CORES_MAX]; /* by node, then physical core */
 	struct picture_port ports[PICTURE_PORTS_MAX];
+	struct config_list packets; /* weir.nic.ports */
 	const struct job_spec *job; /* NULL: none to draw */
 	bool is_spread;		    /* the job is spread over more than one TaskManager */
 };
@@ -54,6 +57,11 @@ bool picture_task(const struct host_picture *picture, int32_t worker, uint32_t i
 
 /* "worker 1", "control", "not allowed" or "". */
 void picture_role(const struct picture_core *core, char text[PICTURE_TEXT_BYTES]);
+
+/* "link to other TaskManagers", "packets to ingest, from out" with the vertices of the job that use
+ * it, or "" of a port that weir leaves alone. */
+void picture_use(const struct host_picture *picture, const struct picture_port *port,
+		char text[PICTURE_USE_BYTES]);
 
 /* For people; as JSON; as a drawing.  false: it could not be written. */
 bool picture_print_table(const struct host_picture *picture, FILE *out);

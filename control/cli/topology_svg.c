@@ -17,7 +17,7 @@ enum {
 	TASKS_SHOWN_MAX = 6,
 	CELLS_A_ROW = 4,
 	BAR_HEIGHT = 18,
-	PORT_HEIGHT = 40,
+	PORT_HEIGHT = 56,
 	WIDTH = 2 * MARGIN + CELLS_A_ROW * (CELL_WIDTH + CELL_GAP) + 2 * CELL_GAP,
 };
 
@@ -203,7 +203,7 @@ static void draw_memory(struct canvas *c)
 static void draw_ports(struct canvas *c)
 {
 	const struct host_picture *p = c->picture;
-	char text[4 * PICTURE_TEXT_BYTES];
+	char text[PICTURE_USE_BYTES];
 
 	if (p->port_count == 0)
 		return;
@@ -214,13 +214,15 @@ static void draw_ports(struct canvas *c)
 		const struct picture_port *port = &p->ports[i];
 		int x = MARGIN + CELL_GAP + (int)(i % CELLS_A_ROW) * (CELL_WIDTH + CELL_GAP);
 
-		box(c, x, c->y, CELL_WIDTH, PORT_HEIGHT, port->is_link ? "worker" : "free");
+		box(c, x, c->y, CELL_WIDTH, PORT_HEIGHT,
+				port->is_link || port->is_packets ? "worker" : "free");
 		write_text(c, x + 6, c->y + LINE, "name", port->name);
-		snprintf(text, sizeof(text), "%.24s%s%.16s%s", port->driver,
+		snprintf(text, sizeof(text), "%.24s%s%.16s", port->driver,
 				port->interface == NULL ? "" : ", ",
-				port->interface == NULL ? "" : port->interface,
-				port->is_link ? ", link" : "");
+				port->interface == NULL ? "" : port->interface);
 		write_text(c, x + 14, c->y + 2 * LINE, "task", text);
+		picture_use(p, port, text);
+		write_text(c, x + 14, c->y + 3 * LINE, "task", text);
 		if (i % CELLS_A_ROW == CELLS_A_ROW - 1 || i + 1 == p->port_count)
 			c->y += PORT_HEIGHT + CELL_GAP;
 	}

@@ -77,10 +77,11 @@ static void print_ports(const struct host_picture *p, FILE *out)
 			"role");
 	for (uint32_t i = 0; i < p->port_count; i++) {
 		const struct picture_port *port = &p->ports[i];
+		char use[PICTURE_USE_BYTES];
 
+		picture_use(p, port, use);
 		print_row(out, "%-4" PRId64 "  %-16s  %-14s  %-14s  %s", port->node, port->name,
-				port->driver, port->interface == NULL ? "-" : port->interface,
-				port->is_link ? "link to other TaskManagers" : "");
+				port->driver, port->interface == NULL ? "-" : port->interface, use);
 	}
 }
 
@@ -111,6 +112,16 @@ static json_t *core_json(const struct host_picture *p, const struct picture_core
 			c->worker < 0 ? json_null() : json_integer(c->worker), "tasks", tasks);
 }
 
+static json_t *port_json(const struct host_picture *p, const struct picture_port *port)
+{
+	char use[PICTURE_USE_BYTES];
+
+	picture_use(p, port, use);
+	return json_pack("{s:s, s:s, s:s?, s:I, s:b, s:b, s:s}", "port", port->name, "driver",
+			port->driver, "interface", port->interface, "node", port->node, "link",
+			port->is_link, "packets", port->is_packets, "use", use);
+}
+
 bool picture_print_json(const struct host_picture *p, FILE *out)
 {
 	json_t *cores = json_array(), *ports = json_array();
@@ -118,11 +129,7 @@ bool picture_print_json(const struct host_picture *p, FILE *out)
 	for (uint32_t i = 0; i < p->core_count; i++)
 		json_array_append_new(cores, core_json(p, &p->cores[i]));
 	for (uint32_t i = 0; i < p->port_count; i++)
-		json_array_append_new(ports,
-				json_pack("{s:s, s:s, s:s?, s:I, s:b}", "port", p->ports[i].name,
-						"driver", p->ports[i].driver, "interface",
-						p->ports[i].interface, "node", p->ports[i].node,
-						"link", p->ports[i].is_link));
+		json_array_append_new(ports, port_json(p, &p->ports[i]));
 	json_t *all = json_pack("{s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:o, s:o}", "host", p->host,
 			"kernel", p->kernel, "error", p->error, "memory_bytes", p->memory_bytes,
 			"available_bytes", p->available_bytes, "state_bytes", p->state_bytes,

@@ -127,6 +127,73 @@ Test(topology, the_link_port_is_marked_and_a_virtual_one_is_added)
 	cr_expect(picture->ports[1].is_link);
 }
 
+/* A source and a sink at one port, and a transform with a parameter of that name at another. */
+static const struct weir_param port_params[] = {{.name = "rate"}, {.name = "port"}};
+static const struct weir_operator in_table = {
+		.role = WEIR_SOURCE, .params = port_params, .param_count = 2};
+static const struct weir_operator out_table = {
+		.role = WEIR_SINK, .params = port_params, .param_count = 2};
+static struct weir_value at_nic[] = {{.text = "net_tap0"}, {.text = "0000:03:00.0"}};
+static struct weir_value elsewhere[] = {{.text = "0000:03:00.0"}, {.text = "6125"}};
+static struct job_operator in_operators[] = {
+		{.table = &in_table, .values = at_nic}, {.table = &out_table, .values = elsewhere}};
+static struct job_operator out_operators[] = {{.table = &out_table, .values = at_nic}};
+static struct job_vertex port_vertices[] = {
+		{.uid = "ingest", .parallelism = 1, .operator_count = 2, .operators = in_operators},
+		{.uid = "o<u>t", .parallelism = 1, .operator_count = 1, .operators = out_operators},
+};
+static const struct job_spec port_job = {.vertices = port_vertices, .vertex_count = 2};
+
+Test(topology, packet_ports_are_marked_with_the_tasks_that_use_them)
+{
+	char use[PICTURE_USE_BYTES];
+
+	set("weir.nic.ports=net_tap0;03:00.0");
+	picture_take(picture, facts, config, &port_job);
+	cr_assert_eq(picture->port_count, 2);
+	picture_use(picture, &picture->ports[0], use);
+	cr_expect_str_eq(use, "packets to ingest, from o<u>t");
+	picture_use(picture, &picture->ports[1], use);
+	cr_expect_str_eq(use, "packets");
+	char *text = print(picture_print_table);
+	cr_expect(strstr(text, "packets to ingest, from o<u>t\n") != NULL, "%s", text);
+	free(text);
+	text = print(picture_print_svg);
+	cr_expect(strstr(text, "packets to ingest, from o&#60;u&#62;t<") != NULL, "%s", text);
+	free(text);
+	set("weir.link.port=net_tap0");
+	set("weir.job.taskmanagers=2");
+	picture_take(picture, facts, config, &port_job);
+	picture_use(picture, &picture->ports[0], use);
+	cr_expect_str_eq(use, "packets", "no tasks are drawn of a job that is spread");
+	picture_use(picture, &picture->ports[1], use);
+	cr_expect_str_eq(use, "link to other TaskManagers; packets");
+}
+
+Test(topology, a_port_that_weir_leaves_alone_has_no_use)
+{
+	char use[PICTURE_USE_BYTES];
+
+	picture_take(picture, facts, config, &port_job);
+	cr_assert_eq(picture->port_count, 1);
+	picture_use(picture, &picture->ports[0], use);
+	cr_expect_str_eq(use, "");
+}
+
+Test(topology, more_ports_than_there_is_room_for_are_left_out)
+{
+	char ports[2048] = "weir.nic.ports=net_tap0";
+	size_t used = strlen(ports);
+
+	for (uint32_t i = 1; i < PICTURE_PORTS_MAX; i++)
+		used += (size_t)snprintf(ports + used, sizeof(ports) - used, ";net_tap%u", i);
+	set(ports);
+	set("weir.link.port=net_memif0");
+	picture_take(picture, facts, config, &port_job);
+	cr_expect_eq(picture->port_count, PICTURE_PORTS_MAX);
+	free(print(picture_print_svg));
+}
+
 Test(topology, the_table_has_every_core_with_its_tasks)
 {
 	picture_take(picture, facts, config, &job);
@@ -153,6 +220,7 @@ Test(topology, the_drawing_lets_no_name_out_of_its_text)
 
 Test(topology, json_has_the_same)
 {
+	set("weir.nic.ports=0000:03:00.0");
 	picture_take(picture, facts, config, &job);
 	char *text = print(picture_print_json);
 	json_t *all = json_loads(text, 0, NULL);
@@ -161,6 +229,9 @@ Test(topology, json_has_the_same)
 	json_t *core = json_array_get(json_object_get(all, "cores"), 2);
 	cr_expect_eq(json_integer_value(json_object_get(core, "worker")), 0);
 	cr_expect_eq(json_array_size(json_object_get(core, "tasks")), 3);
+	json_t *port = json_array_get(json_object_get(all, "ports"), 0);
+	cr_expect(json_is_true(json_object_get(port, "packets")));
+	cr_expect_str_eq(json_string_value(json_object_get(port, "use")), "packets");
 	json_decref(all);
 	free(text);
 }
