@@ -9,15 +9,24 @@
 #include "dataplane/checkpoint/channel_state_writer.h"
 #include "dataplane/checkpoint/subtask_checkpoint_coordinator_internal.h"
 
-void subtask_channel_state_drop(struct subtask_checkpoint_coordinator *c, int64_t id,
+void subtask_channel_state_abort(struct subtask_checkpoint_coordinator *c, int64_t id,
 		enum decline_reason reason, const char *text)
 {
 	struct channel_state_writer *w = c->config.channel_state;
 
 	if (c->input_pending_id == id)
 		c->input_pending_id = 0;
-	if (w != NULL && !c->is_closed && channel_state_writer_has(w, id))
+	if (w != NULL && !c->is_closed)
 		channel_state_writer_abort(w, id, reason, text, true);
+}
+
+void subtask_channel_state_drop(struct subtask_checkpoint_coordinator *c, int64_t id,
+		enum decline_reason reason, const char *text)
+{
+	struct channel_state_writer *w = c->config.channel_state;
+
+	if (w != NULL && channel_state_writer_has(w, id))
+		subtask_channel_state_abort(c, id, reason, text);
 }
 
 /* SP-12, CS-8: a barrier that waits for its timeout stays in line when a younger one is about to go

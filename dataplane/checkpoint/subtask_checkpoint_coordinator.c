@@ -175,13 +175,13 @@ static bool is_wanted(struct subtask_checkpoint_coordinator *c, int64_t id)
 	if (c->last_checkpoint_id >= id) {
 		(void)forget_aborted(c, id, false);
 		if (subtask_async_part(c, id) == NULL)
-			subtask_channel_state_drop(c, id, DECLINE_SUBSUMED, "it came too late");
+			subtask_channel_state_abort(c, id, DECLINE_SUBSUMED, "it came too late");
 		return false;
 	}
 	c->last_checkpoint_id = id;
 	if (forget_aborted(c, id, false) || id + limit < c->max_aborted_id) {
 		broadcast_cancel(c, id);
-		subtask_channel_state_drop(c, id, DECLINE_SUBSUMED, "it was aborted before");
+		subtask_channel_state_abort(c, id, DECLINE_SUBSUMED, "it was aborted before");
 		return false;
 	}
 	return true;
@@ -487,16 +487,16 @@ void subtask_checkpoint_coordinator_release(
 
 /* ---- 14.4, 14.5 ---- */
 
-/* BH-7: a younger one may end it without naming it; its channel state fails for the same cause. */
-static void end_pending_input(struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id,
-		enum decline_reason reason)
+/* BH-7, CS-15: a younger one may end it without naming it. */
+static void end_pending_input(struct subtask_checkpoint_coordinator *c, int64_t checkpoint_id)
 {
+	const char *text = "a younger checkpoint was aborted";
 	int64_t id = c->input_pending_id;
 
 	if (id == 0 || id >= checkpoint_id)
 		return;
-	subtask_channel_state_drop(c, id, reason, "a younger checkpoint was aborted");
-	fail_part(c, id, reason, "a younger checkpoint was aborted");
+	subtask_channel_state_drop(c, id, DECLINE_SUBSUMED, text);
+	fail_part(c, id, DECLINE_SUBSUMED, text);
 }
 
 void subtask_checkpoint_coordinator_abort_on_barrier(struct subtask_checkpoint_coordinator *c,
@@ -505,7 +505,7 @@ void subtask_checkpoint_coordinator_abort_on_barrier(struct subtask_checkpoint_c
 	if (checkpoint_id > c->last_checkpoint_id)
 		c->last_checkpoint_id = checkpoint_id;
 	(void)forget_aborted(c, c->last_checkpoint_id, true);
-	subtask_channel_state_drop(c, checkpoint_id, reason, "the checkpoint was aborted");
+	subtask_channel_state_abort(c, checkpoint_id, reason, "the checkpoint was aborted");
 	decline(c, checkpoint_id, reason, "");
 	close_part(c, checkpoint_id, reason, "the checkpoint was aborted");
 	if (c->timer_id == checkpoint_id)
@@ -513,7 +513,7 @@ void subtask_checkpoint_coordinator_abort_on_barrier(struct subtask_checkpoint_c
 	if (c->output_pending_id == checkpoint_id)
 		c->output_pending_id = 0;
 	broadcast_cancel(c, checkpoint_id);
-	end_pending_input(c, checkpoint_id, reason);
+	end_pending_input(c, checkpoint_id);
 }
 
 void subtask_checkpoint_coordinator_notify_complete(
@@ -527,13 +527,11 @@ void subtask_checkpoint_coordinator_notify_aborted(
 {
 	const char *text = "the coordinator aborted the checkpoint";
 
-	if (subtask_async_part(c, checkpoint_id) != NULL) {
+	if (subtask_async_part(c, checkpoint_id) != NULL)
 		close_part(c, checkpoint_id, DECLINE_SUBSUMED, text);
-	} else {
-		if (checkpoint_id > c->last_checkpoint_id)
-			remember_aborted(c, checkpoint_id);
-		subtask_channel_state_drop(c, checkpoint_id, DECLINE_SUBSUMED, text);
-	}
+	else if (checkpoint_id > c->last_checkpoint_id)
+		remember_aborted(c, checkpoint_id);
+	subtask_channel_state_abort(c, checkpoint_id, DECLINE_SUBSUMED, text);
 	chain_notify_aborted(c->config.chain, checkpoint_id);
 }
 

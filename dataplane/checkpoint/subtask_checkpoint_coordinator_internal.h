@@ -43,6 +43,10 @@ struct async_part *subtask_async_part(
 /* Channel state of that checkpoint is not wanted any more. */
 void subtask_channel_state_drop(struct subtask_checkpoint_coordinator *c, int64_t id,
 		enum decline_reason reason, const char *text);
+/* The checkpoint is given up, begun here or not: an older one whose channel state is not complete
+ * ends with it, and younger ones below it get none (CS-12, CS-15). */
+void subtask_channel_state_abort(struct subtask_checkpoint_coordinator *c, int64_t id,
+		enum decline_reason reason, const char *text);
 /* Its barrier was broadcast: keeps what that has overtaken, sets the timer (14.2 steps 3 to 5). */
 void subtask_channel_state_sent(struct subtask_checkpoint_coordinator *c,
 		const struct event *barrier, uint64_t now_ns);

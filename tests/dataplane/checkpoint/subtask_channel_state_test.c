@@ -155,6 +155,33 @@ Test(subtask_channel_state, that_is_known_outlives_aborts_of_younger_ones)
 	bench_release(&b, 1);
 }
 
+/* CS-15. */
+Test(subtask_channel_state, that_is_not_known_yet_goes_with_the_abort_of_a_younger_one_not_begun)
+{
+	cr_expect(bench_perform_unaligned(&b, 1));
+	subtask_checkpoint_coordinator_notify_aborted(b.coordinator, 2);
+	bench_turn(&b, 10);
+	EXPECT_SAID(&b, "decline1:3");
+	cr_expect_not(has(1));
+	bench_finish_input(&b, 1);
+	bench_turn(&b, 10);
+	EXPECT_SAID(&b, "");
+}
+
+/* CS-12: 14.2 lets it begin, but there is no channel state below the largest aborted id. */
+Test(subtask_channel_state, is_not_kept_below_the_largest_aborted_id)
+{
+	subtask_checkpoint_coordinator_notify_aborted(b.coordinator, 5);
+	cr_expect(bench_perform_unaligned(&b, 4));
+	bench_turn(&b, 10);
+	EXPECT_SAID(&b, "decline4:3");
+	cr_expect(bench_perform_unaligned(&b, 6));
+	bench_finish_input(&b, 6);
+	bench_turn(&b, 100);
+	EXPECT_SAID(&b, "ack6");
+	bench_release(&b, 6);
+}
+
 /* ---- the timer of the outputs ---- */
 
 static uint64_t deadline(void)
