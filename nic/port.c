@@ -53,14 +53,20 @@ struct port {
 	struct port_user users[PORT_USERS_MAX];
 };
 
+static uint32_t rx_bufs(const struct port_driver *driver, uint32_t descriptors)
+{
+	return (driver->has_second_ring ? 2 : 1) * descriptors + driver->rx_bufs;
+}
+
 /* Frames to receive, heads to send, and those that are sent in place. */
 size_t port_memory_bytes(const struct port_config *config)
 {
 	uint32_t queues = config->queue_count > 0 ? config->queue_count : config->worker_count;
-	size_t frames = (size_t)config->rx_descriptors + config->tx_descriptors + MEMORY_SLACK;
+	size_t frames = rx_bufs(port_driver_find(config->name), config->rx_descriptors) +
+			(size_t)config->tx_descriptors + MEMORY_SLACK;
 	size_t frame = config->mtu > RTE_ETHER_MTU ? FRAME_BYTES_LIMIT : RTE_MBUF_DEFAULT_BUF_SIZE;
 
-	frames += port_driver_find(config->name)->rx_bufs + (queues > 1 ? HANDED_COUNT : 0);
+	frames += queues > 1 ? HANDED_COUNT : 0;
 	return (queues * frames + config->spare_bufs) * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;
 }
 
@@ -118,7 +124,7 @@ static int make_pool(struct port *p, uint32_t spare_bufs, const struct rte_eth_d
 	if (room < RTE_MBUF_DEFAULT_BUF_SIZE)
 		room = RTE_MBUF_DEFAULT_BUF_SIZE;
 	snprintf(name, sizeof(name), "weir_rx_%u", p->id);
-	uint32_t count = p->rx_descriptors + p->traits->rx_bufs + RX_SLACK;
+	uint32_t count = rx_bufs(p->traits, p->rx_descriptors) + RX_SLACK;
 
 	if (p->queue_count > 1 && !p->traits->pairs && !p->is_raw)
 		count += HANDED_COUNT;

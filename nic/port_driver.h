@@ -22,8 +22,10 @@ struct port_driver {
 	bool fills_all;   /* and over those that nobody set up, too */
 	bool dials;       /* a client that does not start before its server is there */
 	bool hears_peer;  /* come and go on the interrupt thread: see interrupt_thread.h */
+	bool has_second_ring; /* of as many descriptors, filled from the same buffers */
 	uint32_t rx_bufs; /* it takes so many at once beside its descriptors */
 };
 
-/* By the driver's name, or by that of a virtual device: "net_memif0". */
+/* By the driver's name, or by that of a virtual device: "net_memif0".  The address of a card does
+ * not tell its driver: then what any of them may take. */
 const struct port_driver *port_driver_find(const char *name);

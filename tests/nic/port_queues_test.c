@@ -206,6 +206,22 @@ Test(port_queues, are_refused_when_there_are_not_so_many)
 	stop(&r);
 }
 
+/* net_vmxnet3 would receive nothing: it takes no frame without a buffer to put in its place. */
+Test(port_memory, has_room_for_a_second_ring_where_a_driver_fills_one)
+{
+	struct port_config plain = {.name = "net_e1000_em", .rx_descriptors = 1024,
+			.tx_descriptors = 1024, .worker_count = 1};
+	struct port_config doubled = plain, at_address = plain;
+
+	doubled.name = "net_vmxnet3";
+	at_address.name = "0000:03:00.0";
+	cr_assert_not(port_driver_find("net_e1000_em")->has_second_ring);
+	cr_assert_geq(port_memory_bytes(&doubled),
+			port_memory_bytes(&plain) + 1024 * RTE_MBUF_DEFAULT_BUF_SIZE);
+	cr_assert_eq(port_memory_bytes(&at_address), port_memory_bytes(&doubled),
+			"it may be such a card");
+}
+
 /* ---- what a device says it can ---- */
 
 static struct rte_eth_dev_info device(uint16_t queues, uint64_t rss)
