@@ -4,9 +4,9 @@ Two processes of bench/link_end.c, one on either core, joined by memif and by vh
 the same ports in the same processes take turns: buffers over the product's reliable link; frames
 of the same size by rte_eth_tx_burst and rte_eth_rx_burst alone, which is what dpdk-testpmd does
 in txonly and rxonly; and the same buffers over TCP on the loopback, a write for each flush.
-A frame of 64 bytes is too small for a link's headers: the bare loop sends those of 64, the link 64
-bytes of records in each of its own.  Then goodput over a wire that loses frames, both ways, by the
-product's own fault wrapper.
+A frame of 64 bytes is too small for a link's headers: the bare loop sends those of 64, the link
+buffers of 64 bytes of records, of which several that wait share a frame.  Then goodput over a wire
+that loses frames, both ways, by the product's own fault wrapper.
 """
 
 import json
@@ -22,7 +22,7 @@ ABOUT = "frames a second between processes, against bare bursts and TCP; goodput
 NEEDS = "two cores; about a minute and a half"
 TARGETS = ["bench/link_end"]
 
-HEADERS = 90       # in front of the records of a frame: Ethernet, IPv4, UDP, weir
+HEADERS = 94       # in front of the records of a frame: Ethernet, IPv4, UDP, weir
 CHECK_BYTES = 4    # of a frame on a cable, which its size names and no port here carries
 # What a row is called, frame size, frames a buffer, channels, credit of each.
 ROWS = [("64", 64, 1, 16, 40), ("256", 256, 1, 16, 40), ("1518", 1518, 1, 16, 40),

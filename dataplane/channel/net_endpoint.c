@@ -12,12 +12,14 @@ enum {
 	SEND_BURSTS_MAX = 4,
 	CONTROL_STAGE = 32,
 	DATA_STAGE = 64,
+	SCRATCH_BYTES_MAX = 8192, /* of a frame */
 	QUIET_TURNS = 16, /* without a frame sent before transmitted buffers are asked for */
 };
 
 /* Frames made and not yet taken by the transport: from `head` to `tail`. */
 struct stage {
 	struct frame_out *frames;
+	uint8_t *scratch;
 	uint32_t head, tail, room;
 };
 
@@ -33,11 +35,18 @@ struct net_endpoint {
 
 /* ---- life ---- */
 
-static int create_stage(struct stage *s, uint32_t room)
+static int create_stage(struct stage *s, uint32_t room, uint32_t scratch_bytes)
 {
 	s->room = room;
 	s->frames = lines_alloc(room * sizeof(*s->frames));
-	return s->frames != NULL ? 0 : -ENOMEM;
+	s->scratch = lines_alloc((size_t)room * scratch_bytes);
+	if (s->frames == NULL || s->scratch == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < room; i++) {
+		s->frames[i].scratch = s->scratch + (size_t)i * scratch_bytes;
+		s->frames[i].scratch_bytes = scratch_bytes;
+	}
+	return 0;
 }
 
 int net_endpoint_create(struct net_endpoint **out, struct transport *transport,
@@ -49,8 +58,12 @@ int net_endpoint_create(struct net_endpoint **out, struct transport *transport,
 		return -ENOMEM;
 	e->transport = transport;
 	e->local = *local;
-	if (create_stage(&e->stages[NET_LANE_CONTROL], CONTROL_STAGE) != 0 ||
-			create_stage(&e->stages[NET_LANE_DATA], DATA_STAGE) != 0) {
+
+	uint32_t scratch = transport->frame_bytes_max < SCRATCH_BYTES_MAX
+			? transport->frame_bytes_max
+			: SCRATCH_BYTES_MAX;
+	if (create_stage(&e->stages[NET_LANE_CONTROL], CONTROL_STAGE, 0) != 0 ||
+			create_stage(&e->stages[NET_LANE_DATA], DATA_STAGE, scratch) != 0) {
 		net_endpoint_destroy(e);
 		return -ENOMEM;
 	}
@@ -71,6 +84,7 @@ void net_endpoint_destroy(struct net_endpoint *e)
 				buf_release(s->frames[s->head].owner);
 		}
 		free(s->frames);
+		free(s->scratch);
 	}
 	free(e);
 }

@@ -6,6 +6,7 @@
 #include "dataplane/wire/buf.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little endian, as we are");
@@ -13,6 +14,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little end
 enum {
 	MAGIC = 0x7277,
 	CRC_AT = 4,
+	COUNT_FROM_END = 2, /* of the 24 bytes */
 	CREDIT_BYTES = 16,
 	LIST_AT = 28, /* of credits */
 	WORDS_AT = 32,
@@ -32,6 +34,27 @@ uint32_t net_frame_payload_max(const struct net_path *p)
 {
 	return p->frame_bytes_max - p->byte_count - NET_FRAME_DATA_BYTES;
 }
+
+/* As they lie in a frame; what the compiler adds behind the last field does not. */
+struct start {
+	uint16_t magic;
+	uint8_t version, kind;
+	uint32_t crc;
+	uint64_t token;
+	uint32_t number;
+	uint16_t age, channel;
+};
+static_assert(sizeof(struct start) == NET_FRAME_BYTES, "without a gap");
+
+struct piece {
+	uint32_t sequence;
+	uint16_t offset, buf_bytes;
+	uint32_t announcement;
+	uint16_t first_record, bytes;
+	int64_t watermark;
+	uint16_t channel, nothing;
+};
+static_assert(offsetof(struct piece, nothing) + 2 == NET_FRAME_PIECE_BYTES, "without a gap");
 
 /* ---- encode ---- */
 
@@ -61,33 +84,81 @@ static void put64(struct frame_out *f, uint64_t value)
 void net_frame_begin(struct frame_out *f, const struct net_path *p,
 		const struct net_frame_start *start)
 {
+	const struct start s = {
+			.magic = MAGIC,
+			.version = NET_FRAME_VERSION,
+			.kind = start->kind,
+			.token = start->token,
+			.number = start->number,
+			.age = start->age,
+			.channel = start->channel,
+	};
+
 	net_path_begin(p, f);
-	put16(f, MAGIC);
-	put16(f, NET_FRAME_VERSION | (uint32_t)start->kind << 8);
-	put32(f, 0);
-	put64(f, start->token);
-	put32(f, start->number);
-	put16(f, start->age);
-	put16(f, start->channel);
+	put(f, &s, sizeof(s));
 }
 
-void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t announcement,
-		uint32_t offset, uint32_t bytes)
+static struct piece describe(const struct net_piece *piece)
 {
-	CHECK(offset + bytes <= b->size_bytes);
-	put32(f, (uint32_t)b->sequence);
-	put16(f, offset);
-	put16(f, b->size_bytes);
-	put32(f, announcement);
-	put16(f, b->first_record == BUF_NO_RECORD ? NO_RECORD : b->first_record);
-	put16(f, bytes);
-	put64(f, (uint64_t)b->watermark);
-	if (bytes == 0)
+	const struct buf *b = piece->buf;
+	bool has_record = b->first_record != BUF_NO_RECORD;
+
+	CHECK(piece->offset + piece->bytes <= b->size_bytes);
+	return (struct piece){
+			.sequence = (uint32_t)b->sequence,
+			.offset = (uint16_t)piece->offset,
+			.buf_bytes = (uint16_t)b->size_bytes,
+			.announcement = piece->announcement,
+			.first_record = has_record ? (uint16_t)b->first_record : NO_RECORD,
+			.bytes = (uint16_t)piece->bytes,
+			.watermark = b->watermark,
+			.channel = piece->channel,
+	};
+}
+
+static void set_count(struct frame_out *f, uint16_t count)
+{
+	memcpy(f->head + f->head_bytes - COUNT_FROM_END, &count, sizeof(count));
+}
+
+void net_frame_put_data(struct frame_out *f, const struct net_piece *piece)
+{
+	struct piece p = describe(piece);
+
+	set_count(f, 1);
+	put(f, &p, NET_FRAME_PIECE_BYTES);
+	if (piece->bytes == 0)
 		return;
-	f->body = b->data + offset;
-	f->body_bytes = bytes;
-	f->owner = b;
-	buf_retain(b);
+	f->body = piece->buf->data + piece->offset;
+	f->body_bytes = piece->bytes;
+	f->owner = piece->buf;
+	buf_retain(piece->buf);
+}
+
+int32_t net_frame_share_room(const struct frame_out *f, const struct net_path *p)
+{
+	uint32_t room = p->frame_bytes_max - f->head_bytes;
+
+	if (room > f->scratch_bytes)
+		room = f->scratch_bytes;
+	if (room < f->body_bytes + NET_FRAME_PIECE_BYTES)
+		return -1;
+	return (int32_t)(room - f->body_bytes - NET_FRAME_PIECE_BYTES);
+}
+
+void net_frame_share_data(struct frame_out *f, const struct net_piece *piece)
+{
+	struct piece p = describe(piece);
+	uint16_t count;
+
+	CHECK(f->body_bytes + NET_FRAME_PIECE_BYTES + piece->bytes <= f->scratch_bytes);
+	memcpy(&count, f->head + f->head_bytes - COUNT_FROM_END, sizeof(count));
+	set_count(f, count + 1u);
+	memcpy(f->scratch + f->body_bytes, &p, NET_FRAME_PIECE_BYTES);
+	f->body_bytes += NET_FRAME_PIECE_BYTES;
+	memcpy(f->scratch + f->body_bytes, piece->buf->data + piece->offset, piece->bytes);
+	f->body_bytes += piece->bytes;
+	f->body = f->scratch;
 }
 
 void net_frame_put_event(struct frame_out *f, const struct event *e)
@@ -174,26 +245,52 @@ static uint64_t get64(const uint8_t *at)
 	return v;
 }
 
+static bool is_piece(const struct piece *p, uint32_t left)
+{
+	return p->bytes <= left && (uint32_t)p->offset + p->bytes <= p->buf_bytes &&
+			(p->first_record == NO_RECORD || p->first_record < p->buf_bytes) &&
+			(p->bytes > 0 || p->buf_bytes == 0);
+}
+
 static int decode_data(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 {
-	if (size < NET_FRAME_DATA_BYTES)
-		return -EBADMSG;
+	uint32_t at = NET_FRAME_BYTES, count = f->channel;
+	struct piece p;
 
-	uint32_t first_record = get16(bytes + 36);
-	f->sequence = get32(bytes + 24);
-	f->offset = get16(bytes + 28);
-	f->buf_bytes = get16(bytes + 30);
-	f->announcement = get32(bytes + 32);
-	f->first_record = first_record == NO_RECORD ? BUF_NO_RECORD : first_record;
-	f->payload_bytes = get16(bytes + 38);
-	f->watermark = (int64_t)get64(bytes + 40);
-	f->payload = bytes + NET_FRAME_DATA_BYTES;
-	if (f->payload_bytes != size - NET_FRAME_DATA_BYTES ||
-			f->offset + f->payload_bytes > f->buf_bytes ||
-			(first_record != NO_RECORD && first_record >= f->buf_bytes) ||
-			(f->payload_bytes == 0 && f->buf_bytes > 0))
-		return -EBADMSG;
-	return 0;
+	f->pieces = bytes + at;
+	f->pieces_end = bytes + size;
+	for (; count > 0 && size - at >= NET_FRAME_PIECE_BYTES; count--) {
+		memcpy(&p, bytes + at, NET_FRAME_PIECE_BYTES);
+		at += NET_FRAME_PIECE_BYTES;
+		if (!is_piece(&p, size - at))
+			return -EBADMSG;
+		at += p.bytes;
+	}
+	return count == 0 && at == size && f->channel > 0 ? 0 : -EBADMSG;
+}
+
+bool net_frame_next_piece(
+		const struct net_frame *f, const uint8_t **at, struct net_frame_piece *piece)
+{
+	struct piece p;
+
+	if (*at == f->pieces_end)
+		return false;
+	memcpy(&p, *at, NET_FRAME_PIECE_BYTES);
+	*piece = (struct net_frame_piece){
+			.sequence = p.sequence,
+			.announcement = p.announcement,
+			.first_record = p.first_record == NO_RECORD ? BUF_NO_RECORD
+								    : p.first_record,
+			.offset = p.offset,
+			.buf_bytes = p.buf_bytes,
+			.payload_bytes = p.bytes,
+			.watermark = p.watermark,
+			.payload = *at + NET_FRAME_PIECE_BYTES,
+			.channel = p.channel,
+	};
+	*at += NET_FRAME_PIECE_BYTES + p.bytes;
+	return true;
 }
 
 static bool is_event(const struct event *e)
@@ -251,15 +348,20 @@ static int decode_ack(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 
 int net_frame_decode(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 {
-	if (size < NET_FRAME_BYTES || get16(bytes) != MAGIC || bytes[2] != NET_FRAME_VERSION)
+	struct start s;
+
+	if (size < NET_FRAME_BYTES)
 		return -EBADMSG;
-	if (get32(bytes + CRC_AT) != checksum(bytes, size))
+	memcpy(&s, bytes, sizeof(s));
+	if (s.magic != MAGIC || s.version != NET_FRAME_VERSION)
+		return -EBADMSG;
+	if (s.crc != checksum(bytes, size))
 		return -EILSEQ;
-	f->kind = bytes[3];
-	f->token = get64(bytes + 8);
-	f->number = get32(bytes + 16);
-	f->age = get16(bytes + 20);
-	f->channel = get16(bytes + 22);
+	f->kind = s.kind;
+	f->token = s.token;
+	f->number = s.number;
+	f->age = s.age;
+	f->channel = s.channel;
 	if (f->age >= NET_FRAME_SPAN)
 		return -EBADMSG;
 	switch (f->kind) {

@@ -14,11 +14,12 @@
  *      8  token, of the pair of attempts that the link joins
  *     16  number, of this transmission: what is sent again gets a new one
  *     20  age: number - age is the oldest the sender still waits to hear of
- *     22  channel, counted by its producer's side
+ *     22  channel, counted by its producer's side; of DATA: how many pieces
  *
- * DATA is numbered: a piece of one buffer.     24  sequence, low half   28  offset   30  size of
- *     the buffer   32  announcement it must wait for   36  first record, 0xffff: none
- *     38  bytes in here   40  watermark   48  the bytes
+ * DATA is numbered: pieces of buffers, of any channels, one behind the other.  Each:
+ *      0  sequence, low half   4  offset   6  size of the buffer   8  announcement it must wait for
+ *     12  first record, 0xffff: none   14  bytes in here   16  watermark   24  channel
+ *     26  nothing   28  the bytes
  * EVENT is numbered: one event of the control lane.   24  checkpoint id   32  time stamp
  *     40  aligned timeout   48  cut   56  watermark   64  announcement   68  snapshot kind
  *     69  alignment   70  event kind   71  stop mode   72  boundary
@@ -37,12 +38,13 @@ struct frame_out;
 
 enum {
 	NET_FRAME_BYTES = 24,
-	NET_FRAME_DATA_BYTES = 48,
+	NET_FRAME_PIECE_BYTES = 28, /* in front of its bytes */
+	NET_FRAME_DATA_BYTES = NET_FRAME_BYTES + NET_FRAME_PIECE_BYTES,
 	NET_FRAME_EVENT_BYTES = 80,
 	NET_FRAME_CREDITS_MAX = 24,
 	NET_FRAME_SPAN = 2048, /* numbers a sender may wait to hear of; bits of an ACK */
 	NET_FRAME_WORDS_MAX = NET_FRAME_SPAN / 64,
-	NET_FRAME_VERSION = 1,
+	NET_FRAME_VERSION = 2,
 };
 
 enum net_frame_kind {
@@ -61,16 +63,30 @@ struct net_credit {
 	uint64_t processed;   /* buffers */
 };
 
+/* A piece of a buffer, to be sent. */
+struct net_piece {
+	struct buf *buf;
+	uint32_t announcement; /* that it is to wait for */
+	uint32_t offset, bytes;
+	uint16_t index, channel;
+};
+
+/* One that has arrived. */
+struct net_frame_piece {
+	uint32_t sequence, announcement, first_record;
+	uint32_t offset, buf_bytes, payload_bytes;
+	int64_t watermark;
+	const uint8_t *payload;
+	uint16_t channel;
+};
+
 struct net_frame {
 	uint64_t token;
 	uint32_t number;
 	uint16_t age, channel;
 	uint8_t kind;
 	/* data */
-	uint32_t sequence, announcement, first_record;
-	uint32_t offset, buf_bytes, payload_bytes;
-	int64_t watermark;
-	const uint8_t *payload;
+	const uint8_t *pieces, *pieces_end;
 	/* event */
 	struct event event;
 	/* credit */
@@ -89,16 +105,19 @@ struct net_frame_start {
 	uint8_t kind;
 };
 
-/* Bytes of a buffer that fit one frame of the path. */
+/* Bytes of a buffer that fit one frame of the path, alone. */
 uint32_t net_frame_payload_max(const struct net_path *p);
 
 /* ---- encode: begin, one of the parts (PING and BYE have none), end ---- */
 
 void net_frame_begin(struct frame_out *f, const struct net_path *p,
 		const struct net_frame_start *start);
-/* Takes a reference to `b`, which is to wait for that announcement. */
-void net_frame_put_data(struct frame_out *f, struct buf *b, uint32_t announcement,
-		uint32_t offset, uint32_t bytes);
+/* The only piece of the frame; a reference to its buffer is taken. */
+void net_frame_put_data(struct frame_out *f, const struct net_piece *piece);
+/* One of several, copied into the frame's scratch memory.  net_frame_share_room: the bytes that one
+ * more may have; -1: there is no room for any. */
+int32_t net_frame_share_room(const struct frame_out *f, const struct net_path *p);
+void net_frame_share_data(struct frame_out *f, const struct net_piece *piece);
 void net_frame_put_event(struct frame_out *f, const struct event *e);
 /* At most NET_FRAME_CREDITS_MAX. */
 void net_frame_put_credits(struct frame_out *f, const struct net_credit *credits, uint32_t count);
@@ -110,5 +129,8 @@ void net_frame_end(struct frame_out *f, const struct net_path *p);
 
 /* `bytes` is the UDP payload.  Everything is checked that can be without knowing the link. */
 int net_frame_decode(struct net_frame *f, const uint8_t *bytes, uint32_t size);
+/* The next of its pieces; `*at` is f->pieces at first.  False: that was the last. */
+bool net_frame_next_piece(
+		const struct net_frame *f, const uint8_t **at, struct net_frame_piece *piece);
 struct net_credit net_frame_credit_at(const struct net_frame *f, uint32_t index);
 uint64_t net_frame_word_at(const struct net_frame *f, uint32_t index);

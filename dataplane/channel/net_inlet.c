@@ -26,53 +26,53 @@ void net_inlet_init(struct net_inlet *in, struct ring_channel *ring, struct buf_
 
 /* ---- data ---- */
 
-static bool is_piece(const struct net_inlet *in, const struct net_frame *f)
+static bool is_piece(const struct net_inlet *in, const struct net_frame_piece *p)
 {
-	uint32_t left = f->buf_bytes - f->offset;
+	uint32_t left = p->buf_bytes - p->offset;
 
-	return f->offset % in->payload_max == 0 &&
-			f->payload_bytes == (left < in->payload_max ? left : in->payload_max);
+	return p->offset % in->payload_max == 0 &&
+			p->payload_bytes == (left < in->payload_max ? left : in->payload_max);
 }
 
 /* The first piece of a buffer: it may be any. */
 static int begin(struct net_inlet *in, struct net_inlet_slot *s, uint64_t sequence,
-		const struct net_frame *f)
+		const struct net_frame_piece *p)
 {
-	uint32_t pieces = (f->buf_bytes + in->payload_max - 1) / in->payload_max;
+	uint32_t pieces = (p->buf_bytes + in->payload_max - 1) / in->payload_max;
 
-	if (f->buf_bytes > in->pool->capacity_bytes || pieces > NET_PIECES_MAX)
+	if (p->buf_bytes > in->pool->capacity_bytes || pieces > NET_PIECES_MAX)
 		return -EPROTO;
 
 	struct buf *b = buf_alloc(in->pool);
 	if (b == NULL)
 		return -EAGAIN;
 	b->sequence = sequence;
-	b->size_bytes = f->buf_bytes;
-	b->first_record = f->first_record;
-	b->announcement = f->announcement;
-	b->watermark = f->watermark;
+	b->size_bytes = p->buf_bytes;
+	b->first_record = p->first_record;
+	b->announcement = p->announcement;
+	b->watermark = p->watermark;
 	*s = (struct net_inlet_slot){.buf = b, .missing_count = pieces > 0 ? pieces : 1};
 	in->held_count++;
 	return 0;
 }
 
-static void keep(struct net_inlet *in, struct net_inlet_slot *s, const struct net_frame *f)
+static void keep(struct net_inlet *in, struct net_inlet_slot *s, const struct net_frame_piece *p)
 {
-	uint32_t index = f->offset / in->payload_max;
+	uint32_t index = p->offset / in->payload_max;
 	uint64_t bit = 1ull << (index % 64);
 
 	if ((s->arrived[index / 64] & bit) != 0)
 		return;
 	s->arrived[index / 64] |= bit;
 	s->missing_count--;
-	memcpy(s->buf->data + f->offset, f->payload, f->payload_bytes);
+	memcpy(s->buf->data + p->offset, p->payload, p->payload_bytes);
 }
 
-int net_inlet_take_data(struct net_inlet *in, const struct net_frame *f)
+int net_inlet_take_data(struct net_inlet *in, const struct net_frame_piece *p)
 {
-	int32_t ahead = (int32_t)(f->sequence - (uint32_t)in->pushed);
+	int32_t ahead = (int32_t)(p->sequence - (uint32_t)in->pushed);
 
-	if (!is_piece(in, f))
+	if (!is_piece(in, p))
 		return -EPROTO;
 	if (ahead < 0)
 		return 0; /* handed over long ago */
@@ -82,14 +82,14 @@ int net_inlet_take_data(struct net_inlet *in, const struct net_frame *f)
 	if (sequence >= ring_channel_credit(in->ring))
 		return -EPROTO;
 	if (s->buf == NULL) {
-		int rc = begin(in, s, sequence, f);
+		int rc = begin(in, s, sequence, p);
 		if (rc != 0)
 			return rc;
 	}
 	CHECK(s->buf->sequence == sequence);
-	if (s->buf->size_bytes != f->buf_bytes)
+	if (s->buf->size_bytes != p->buf_bytes)
 		return -EPROTO;
-	keep(in, s, f);
+	keep(in, s, p);
 	return 0;
 }
 

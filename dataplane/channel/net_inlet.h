@@ -47,7 +47,7 @@ struct net_inlet {
 void net_inlet_init(struct net_inlet *in, struct ring_channel *ring, struct buf_pool *pool,
 		uint32_t payload_max);
 
-int net_inlet_take_data(struct net_inlet *in, const struct net_frame *f);
+int net_inlet_take_data(struct net_inlet *in, const struct net_frame_piece *piece);
 int net_inlet_take_event(struct net_inlet *in, const struct net_frame *f);
 
 /* Hands over what is in order.  Returns how many events and buffers. */

@@ -1,12 +1,7 @@
-#include "dataplane/channel/net_link.h"
+#include "dataplane/channel/net_link_internal.h"
 
 #include "dataplane/base/check.h"
 #include "dataplane/base/lines.h"
-#include "dataplane/channel/net_inlet.h"
-#include "dataplane/channel/net_outlet.h"
-#include "dataplane/channel/net_received.h"
-#include "dataplane/channel/net_sent.h"
-#include "dataplane/channel/transport.h"
 #include "dataplane/wire/buf.h"
 
 #include <errno.h>
@@ -14,26 +9,8 @@
 #include <stdio.h>
 
 enum {
-	TURN_PIECES_MAX = 32, /* of one channel before the next has its turn */
 	PINGS = 4,            /* in the time after which a silent peer is lost */
 	CLOSE_NS = 300000000, /* how long an end waits to be heard that it closes */
-};
-
-struct net_link {
-	struct net_sent_listener listener;
-	struct net_link_config config;
-	enum net_link_state state;
-	bool must_drain, has_said_bye, must_say_bye, must_ping;
-	bool has_peer_closed;
-	uint64_t began_ns, heard_ns, pinged_ns, closed_ns;
-	struct net_outlet *outlets;
-	struct net_inlet *inlets;
-	uint32_t payload_max;
-	uint32_t data_turn, event_turn; /* outlets whose turn it is */
-	struct net_received received;
-	struct net_sent sent;
-	struct net_link_counters counters;
-	char text[NET_LINK_TEXT_BYTES];
 };
 
 static struct net_link *link_of(struct net_sent_listener *l)
@@ -43,12 +20,37 @@ static struct net_link *link_of(struct net_sent_listener *l)
 
 /* ---- what became of a frame ---- */
 
+static const struct net_sent_piece *piece_at(
+		const struct net_link *l, const struct net_sent_record *r, uint32_t index)
+{
+	return &l->pieces[(r->pieces_at + index) % NET_LINK_PIECES_MAX];
+}
+
+static void pieces_acked(struct net_link *l, const struct net_sent_record *r)
+{
+	for (uint32_t i = 0; i < r->piece_count; i++) {
+		const struct net_sent_piece *p = piece_at(l, r, i);
+
+		net_outlet_acked_piece(&l->outlets[p->channel], p->sequence, p->index);
+	}
+}
+
+static void pieces_lost(struct net_link *l, const struct net_sent_record *r)
+{
+	for (uint32_t i = 0; i < r->piece_count; i++) {
+		const struct net_sent_piece *p = piece_at(l, r, i);
+
+		net_outlet_lost_piece(&l->outlets[p->channel], p->sequence, p->index);
+	}
+	l->counters.resent += r->piece_count;
+}
+
 static void on_acked(struct net_sent_listener *listener, const struct net_sent_record *r)
 {
 	struct net_link *l = link_of(listener);
 
 	if (r->kind == NET_FRAME_DATA)
-		net_outlet_acked_piece(&l->outlets[r->channel], r->sequence, r->piece);
+		pieces_acked(l, r);
 	else if (r->kind == NET_FRAME_EVENT)
 		net_outlet_acked_event(&l->outlets[r->channel], r->sequence);
 	else if (r->kind == NET_FRAME_BYE && l->state == NET_LINK_CLOSING)
@@ -61,8 +63,7 @@ static void on_lost(struct net_sent_listener *listener, const struct net_sent_re
 
 	switch (r->kind) {
 	case NET_FRAME_DATA:
-		net_outlet_lost_piece(&l->outlets[r->channel], r->sequence, r->piece);
-		l->counters.resent++;
+		pieces_lost(l, r);
 		break;
 	case NET_FRAME_EVENT:
 		net_outlet_lost_event(&l->outlets[r->channel], r->sequence);
@@ -156,14 +157,32 @@ static void take_credits(struct net_link *l, const struct net_frame *f)
 	}
 }
 
-/* 0: it is here.  -EAGAIN: it found no room.  -EPROTO. */
+/* Those that find room; what comes again is known by its number in its channel. */
+static int take_pieces(struct net_link *l, const struct net_frame *f)
+{
+	const uint8_t *at = f->pieces;
+	struct net_frame_piece piece;
+	int rc = 0;
+
+	while (net_frame_next_piece(f, &at, &piece)) {
+		int one = piece.channel < l->config.in_count
+				? net_inlet_take_data(&l->inlets[piece.channel], &piece)
+				: -EPROTO;
+
+		if (one == -EPROTO)
+			return one;
+		if (one != 0)
+			rc = one;
+	}
+	return rc;
+}
+
+/* 0: all of it is here.  -EAGAIN: it found no room.  -EPROTO. */
 static int take_content(struct net_link *l, const struct net_frame *f)
 {
 	switch (f->kind) {
 	case NET_FRAME_DATA:
-		return f->channel < l->config.in_count
-				? net_inlet_take_data(&l->inlets[f->channel], f)
-				: -EPROTO;
+		return take_pieces(l, f);
 	case NET_FRAME_EVENT:
 		return f->channel < l->config.in_count
 				? net_inlet_take_event(&l->inlets[f->channel], f)
@@ -320,202 +339,6 @@ uint32_t net_link_pump(struct net_link *l, uint64_t now_ns)
 	if (l->state == NET_LINK_CLOSING)
 		poll_close(l, now_ns);
 	return moved;
-}
-
-/* ---- send ---- */
-
-static void start_frame(struct net_link *l, struct frame_out *f, uint8_t kind, uint32_t number,
-		uint32_t channel)
-{
-	net_frame_begin(f, &l->config.path,
-			&(struct net_frame_start){
-					.token = l->config.token,
-					.number = number,
-					.age = (uint16_t)(number - l->sent.oldest),
-					.channel = (uint16_t)channel,
-					.kind = kind,
-			});
-}
-
-static void end_frame(struct net_link *l, struct frame_out *f)
-{
-	net_frame_end(f, &l->config.path);
-	l->counters.frames_out++;
-	l->counters.bytes_out += f->head_bytes + f->body_bytes;
-}
-
-static uint32_t send_ack(struct net_link *l, struct frame_out *frames, uint32_t room)
-{
-	uint64_t words[NET_FRAME_WORDS_MAX];
-	uint32_t base;
-
-	if (room == 0 || !l->received.is_owed)
-		return 0;
-
-	uint32_t count = net_received_words(&l->received, &base, words);
-	start_frame(l, frames, NET_FRAME_ACK, l->sent.oldest, 0);
-	net_frame_put_ack(frames, base, words, count);
-	end_frame(l, frames);
-	return 1;
-}
-
-static void start_numbered(struct net_link *l, struct frame_out *f,
-		const struct net_sent_record *record, uint64_t now_ns)
-{
-	uint32_t number = net_sent_add(&l->sent, record, now_ns);
-
-	start_frame(l, f, record->kind, number, record->channel);
-}
-
-static uint32_t send_events(
-		struct net_link *l, struct frame_out *frames, uint32_t room, uint64_t now_ns)
-{
-	uint32_t made = 0;
-	const struct event *e;
-
-	for (uint32_t i = 0; i < l->config.out_count && made < room; i++) {
-		uint32_t channel = l->event_turn;
-
-		while (made < room && net_outlet_next_event(&l->outlets[channel], &e)) {
-			struct frame_out *f = &frames[made++];
-
-			start_numbered(l, f,
-					&(struct net_sent_record){.kind = NET_FRAME_EVENT,
-							.channel = (uint16_t)channel,
-							.sequence = e->announcement},
-					now_ns);
-			net_frame_put_event(f, e);
-			end_frame(l, f);
-		}
-		if (made < room)
-			l->event_turn = channel + 1 < l->config.out_count ? channel + 1 : 0;
-	}
-	return made;
-}
-
-static uint32_t gather_credits(struct net_link *l, struct net_credit *credits, uint32_t *at)
-{
-	uint32_t count = 0;
-
-	for (; *at < l->config.in_count && count < NET_FRAME_CREDITS_MAX; (*at)++) {
-		struct net_credit *c = &credits[count];
-
-		if (!net_inlet_credit(&l->inlets[*at], c))
-			continue;
-		c->channel = (uint16_t)*at;
-		net_inlet_told(&l->inlets[*at], c);
-		count++;
-	}
-	return count;
-}
-
-static uint32_t send_credits(
-		struct net_link *l, struct frame_out *frames, uint32_t room, uint64_t now_ns)
-{
-	struct net_credit credits[NET_FRAME_CREDITS_MAX];
-	uint32_t made = 0, at = 0;
-
-	while (made < room) {
-		uint32_t count = gather_credits(l, credits, &at);
-
-		if (count == 0)
-			break;
-
-		struct frame_out *f = &frames[made++];
-		start_numbered(l, f, &(struct net_sent_record){.kind = NET_FRAME_CREDIT}, now_ns);
-		net_frame_put_credits(f, credits, count);
-		end_frame(l, f);
-	}
-	return made;
-}
-
-static uint32_t send_bare(struct net_link *l, struct frame_out *f, uint8_t kind, uint64_t now_ns)
-{
-	start_numbered(l, f, &(struct net_sent_record){.kind = kind}, now_ns);
-	end_frame(l, f);
-	return 1;
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint32_t send_control(
-		struct net_link *l, struct frame_out *frames, uint32_t count, uint64_t now_ns)
-{
-	uint32_t made = send_ack(l, frames, count);
-	uint32_t room = smaller(count, made + net_sent_control_room(&l->sent));
-
-	if (l->must_say_bye && made < room) {
-		l->must_say_bye = false;
-		made += send_bare(l, &frames[made], NET_FRAME_BYE, now_ns);
-	}
-	if (l->has_said_bye || l->has_peer_closed)
-		return made;
-	made += send_events(l, frames + made, room - made, now_ns);
-	made += send_credits(l, frames + made, room - made, now_ns);
-	if (l->must_ping && made < room) {
-		l->must_ping = false;
-		l->pinged_ns = now_ns;
-		made += send_bare(l, &frames[made], NET_FRAME_PING, now_ns);
-	}
-	return made;
-}
-
-static void put_piece(struct net_link *l, struct frame_out *f, uint32_t channel,
-		const struct net_piece *piece, uint64_t now_ns)
-{
-	start_numbered(l, f,
-			&(struct net_sent_record){.kind = NET_FRAME_DATA,
-					.channel = (uint16_t)channel,
-					.sequence = (uint32_t)piece->buf->sequence,
-					.piece = (uint16_t)piece->index},
-			now_ns);
-	net_frame_put_data(f, piece->buf, piece->announcement, piece->offset, piece->bytes);
-	end_frame(l, f);
-}
-
-static bool has_more(const struct net_link *l)
-{
-	for (uint32_t i = 0; i < l->config.out_count; i++) {
-		if (l->outlets[i].sending < l->outlets[i].sendable ||
-				l->outlets[i].lost_count > 0)
-			return true;
-	}
-	return false;
-}
-
-static uint32_t send_data(
-		struct net_link *l, struct frame_out *frames, uint32_t count, uint64_t now_ns)
-{
-	uint32_t room = smaller(count, net_sent_room(&l->sent)), made = 0;
-	struct net_piece piece;
-
-	if (l->has_said_bye || l->has_peer_closed)
-		return 0;
-	for (uint32_t i = 0; i < l->config.out_count && made < room; i++) {
-		struct net_outlet *o = &l->outlets[l->data_turn];
-		uint32_t limit = smaller(room, made + TURN_PIECES_MAX);
-		uint64_t before = o->sending;
-
-		while (made < limit && net_outlet_next_piece(o, &piece))
-			put_piece(l, &frames[made++], l->data_turn, &piece, now_ns);
-		l->counters.bufs_out += o->sending - before;
-		l->data_turn = l->data_turn + 1 < l->config.out_count ? l->data_turn + 1 : 0;
-	}
-	if (made == room && made < count && net_sent_room(&l->sent) == 0 && has_more(l))
-		l->counters.window_waits++;
-	return made;
-}
-
-uint32_t net_link_send(struct net_link *l, enum net_lane lane, struct frame_out *frames,
-		uint32_t count, uint64_t now_ns)
-{
-	if (l->state == NET_LINK_LOST || l->state == NET_LINK_BROKEN)
-		return 0;
-	return lane == NET_LANE_CONTROL ? send_control(l, frames, count, now_ns)
-					: send_data(l, frames, count, now_ns);
 }
 
 /* ---- end and questions ---- */

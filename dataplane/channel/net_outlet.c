@@ -129,12 +129,12 @@ static void fill_piece(const struct net_outlet *o, const struct net_outlet_slot 
 
 	piece->buf = s->buf;
 	piece->announcement = s->announcement;
-	piece->index = index;
+	piece->index = (uint16_t)index;
 	piece->offset = index * o->payload_max;
 	piece->bytes = left < o->payload_max ? left : o->payload_max;
 }
 
-static bool next_lost_piece(struct net_outlet *o, struct net_piece *piece)
+static bool next_lost_piece(struct net_outlet *o, uint32_t bytes_max, struct net_piece *piece)
 {
 	for (uint64_t q = o->processed; q < o->collected; q++) {
 		struct net_outlet_slot *s = slot_of(o, q);
@@ -143,6 +143,8 @@ static bool next_lost_piece(struct net_outlet *o, struct net_piece *piece)
 			if (s->lost[w] == 0)
 				continue;
 			fill_piece(o, s, w * 64 + (uint32_t)__builtin_ctzll(s->lost[w]), piece);
+			if (piece->bytes > bytes_max)
+				return false;
 			s->lost[w] &= s->lost[w] - 1;
 			o->lost_count--;
 			return true;
@@ -152,15 +154,17 @@ static bool next_lost_piece(struct net_outlet *o, struct net_piece *piece)
 	return false;
 }
 
-bool net_outlet_next_piece(struct net_outlet *o, struct net_piece *piece)
+bool net_outlet_next_piece(struct net_outlet *o, uint32_t bytes_max, struct net_piece *piece)
 {
 	if (o->lost_count > 0)
-		return next_lost_piece(o, piece);
+		return next_lost_piece(o, bytes_max, piece);
 	if (o->sending == o->sendable)
 		return false;
 
 	const struct net_outlet_slot *s = slot_of(o, o->sending);
 	fill_piece(o, s, o->next_piece, piece);
+	if (piece->bytes > bytes_max)
+		return false;
 	if (++o->next_piece == s->piece_count) {
 		o->next_piece = 0;
 		o->sending++;

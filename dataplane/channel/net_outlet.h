@@ -52,18 +52,14 @@ struct net_outlet {
 	struct net_outlet_slot slots[CHANNEL_BUFFERS_MAX];
 };
 
-struct net_piece {
-	struct buf *buf;
-	uint32_t announcement, offset, bytes, index;
-};
-
 void net_outlet_init(struct net_outlet *o, struct ring_channel *ring, uint32_t payload_max);
 
 /* Takes data, then control, from the producer, and returns credit to it.  Returns how many. */
 uint32_t net_outlet_collect(struct net_outlet *o);
 
-/* What to send next, first of all what was lost.  False: nothing. */
-bool net_outlet_next_piece(struct net_outlet *o, struct net_piece *piece);
+/* What to send next, first of all what was lost; its channel is not filled in.  False: nothing, or
+ * it has more than `bytes_max`. */
+bool net_outlet_next_piece(struct net_outlet *o, uint32_t bytes_max, struct net_piece *piece);
 bool net_outlet_next_event(struct net_outlet *o, const struct event **e);
 
 void net_outlet_acked_piece(struct net_outlet *o, uint32_t sequence, uint32_t index);

@@ -18,6 +18,8 @@
 
 #include "dataplane/channel/net_frame.h"
 
+#include <stddef.h>
+
 enum {
 	NET_WINDOW_MIN = 32, /* frames under way at least, when the wire loses many */
 	/* Words start at a multiple of 64; and the control lane has some room of its own. */
@@ -27,9 +29,10 @@ enum {
 
 struct net_sent_record {
 	uint64_t at_ns;
-	uint32_t sequence; /* of a buffer (low half) or of an event (its announcement) */
-	uint16_t channel;
-	uint16_t piece;
+	uint32_t sequence; /* of an event: its announcement */
+	uint32_t pieces_at; /* of data: where its pieces begin among all that were sent */
+	uint16_t piece_count;
+	uint16_t channel;  /* of an event */
 	uint8_t kind;
 };
 
@@ -74,6 +77,18 @@ static inline uint32_t net_sent_room(const struct net_sent *s)
 static inline uint32_t net_sent_control_room(const struct net_sent *s)
 {
 	return NET_CONTROL_WINDOW_MAX - (s->next - s->oldest);
+}
+
+/* The record of the oldest frame that is not settled, or NULL. */
+static inline const struct net_sent_record *net_sent_oldest(const struct net_sent *s)
+{
+	return s->oldest != s->next ? &s->records[s->oldest % NET_FRAME_SPAN] : NULL;
+}
+
+/* That of the newest. */
+static inline struct net_sent_record *net_sent_newest(struct net_sent *s)
+{
+	return &s->records[(s->next - 1) % NET_FRAME_SPAN];
 }
 
 /* Counts a frame in and returns its number; `record` but for its time.  Needs room. */

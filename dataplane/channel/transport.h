@@ -12,8 +12,9 @@
  *
  * An outgoing frame is a head, copied at once, and a body that may be read until it is on the wire:
  * one reference to the body's owner travels with a frame that was taken, and the transport releases
- * it when it no longer reads the body; a body without an owner is copied at once.  An incoming
- * frame is one piece of memory, the receiver's until it is released.
+ * it when it no longer reads the body; a body without an owner is copied at once.  Who makes frames
+ * may give them scratch memory for such a body.  An incoming frame is one piece of memory, the
+ * receiver's until it is released.
  */
 
 #include "dataplane/base/limits.h"
@@ -34,6 +35,8 @@ struct frame_out {
 	uint32_t head_bytes, body_bytes;
 	const uint8_t *body; /* NULL: none */
 	struct buf *owner;   /* of the body; NULL: none */
+	uint8_t *scratch;    /* of its maker, for a body put together; stays from frame to frame */
+	uint32_t scratch_bytes;
 	bool wants_udp_checksum; /* the transport fills it in; only when it says it can */
 	uint8_t l3_offset, l4_offset;
 };

@@ -26,6 +26,8 @@ local f = {
 	number = ProtoField.uint32("weir.number", "Number of this transmission"),
 	age = ProtoField.uint16("weir.age", "Frames the sender waits to hear of"),
 	channel = ProtoField.uint16("weir.channel", "Channel"),
+	pieces = ProtoField.uint16("weir.data.pieces", "Pieces"),
+	piece_channel = ProtoField.uint16("weir.data.channel", "Channel"),
 	sequence = ProtoField.uint32("weir.data.sequence", "Buffer"),
 	offset = ProtoField.uint16("weir.data.offset", "Offset"),
 	size = ProtoField.uint16("weir.data.buffer_size", "Size of the buffer"),
@@ -58,17 +60,33 @@ local list = {}
 for _, field in pairs(f) do list[#list + 1] = field end
 weir.fields = list
 
+-- A piece of a buffer at that offset; where the next one is, or nil.
+local function piece(b, tree, at)
+	local bytes = b(at + 14, 2):le_uint()
+	if at + 28 + bytes > b:len() then return nil end
+	local one = tree:add(weir, b(at, 28 + bytes), "Piece")
+	one:add_le(f.piece_channel, b(at + 24, 2))
+	one:add_le(f.sequence, b(at, 4))
+	one:add_le(f.offset, b(at + 4, 2))
+	one:add_le(f.size, b(at + 6, 2))
+	one:add_le(f.after, b(at + 8, 4))
+	one:add_le(f.first, b(at + 12, 2))
+	one:add_le(f.bytes, b(at + 14, 2))
+	one:add_le(f.data_watermark, b(at + 16, 8))
+	if bytes > 0 then one:add(f.payload, b(at + 28, bytes)) end
+	return at + 28 + bytes
+end
+
 local function data(b, tree)
-	tree:add_le(f.sequence, b(24, 4))
-	tree:add_le(f.offset, b(28, 2))
-	tree:add_le(f.size, b(30, 2))
-	tree:add_le(f.after, b(32, 4))
-	tree:add_le(f.first, b(36, 2))
-	tree:add_le(f.bytes, b(38, 2))
-	tree:add_le(f.data_watermark, b(40, 8))
-	if b:len() > 48 then tree:add(f.payload, b(48)) end
-	return string.format("channel %d buffer %d at %d of %d", b(22, 2):le_uint(),
-		b(24, 4):le_uint(), b(28, 2):le_uint(), b(30, 2):le_uint())
+	local count, at = b(22, 2):le_uint(), 24
+	tree:add_le(f.pieces, b(22, 2))
+	for _ = 1, count do
+		if at == nil or at + 28 > b:len() then break end
+		at = piece(b, tree, at)
+	end
+	local more = count > 1 and string.format(" and %d more", count - 1) or ""
+	return string.format("channel %d buffer %d at %d of %d%s", b(48, 2):le_uint(),
+		b(24, 4):le_uint(), b(28, 2):le_uint(), b(30, 2):le_uint(), more)
 end
 
 local function event(b, tree)
@@ -114,10 +132,10 @@ local function ack(b, tree)
 	return string.format("base %d", b(24, 4):le_uint())
 end
 
-local parts = { [1] = { data, 48 }, [2] = { event, 80 }, [3] = { credit, 28 }, [4] = { ack, 32 } }
+local parts = { [1] = { data, 52 }, [2] = { event, 80 }, [3] = { credit, 28 }, [4] = { ack, 32 } }
 
 local function is_ours(b)
-	return b:len() >= 24 and b(0, 2):le_uint() == 0x7277 and b(2, 1):uint() == 1
+	return b:len() >= 24 and b(0, 2):le_uint() == 0x7277 and b(2, 1):uint() == 2
 end
 
 function weir.dissector(b, info, root)
@@ -133,7 +151,7 @@ function weir.dissector(b, info, root)
 	tree:add_le(f.token, b(8, 8))
 	tree:add_le(f.number, b(16, 4))
 	tree:add_le(f.age, b(20, 2))
-	tree:add_le(f.channel, b(22, 2))
+	if kind ~= 1 then tree:add_le(f.channel, b(22, 2)) end
 	local part = parts[kind]
 	if part ~= nil and b:len() >= part[2] then text = part[1](b, tree) end
 	info.cols.info = string.format("%s %d %s", kinds[kind] or "?", b(16, 4):le_uint(), text)

@@ -50,7 +50,7 @@ static void mend(uint8_t *bytes, uint32_t size)
 
 	if (size < 24)
 		return;
-	memcpy(bytes, "\x77\x72\x01", 3);
+	memcpy(bytes, "\x77\x72\x02", 3);
 	memset(bytes + 4, 0, 4);
 	memcpy(bytes + 8, &token, 8);
 	uint32_t crc = crc32c(0, bytes, size);
@@ -59,7 +59,7 @@ static void mend(uint8_t *bytes, uint32_t size)
 
 static void take(struct world *w, const uint8_t *bytes, uint32_t size, uint64_t now_ns)
 {
-	struct frame_out frames[8];
+	struct frame_out frames[8] = {0};
 	struct net_frame f;
 
 	if (net_frame_decode(&f, bytes, size) == 0 && f.token == TOKEN)

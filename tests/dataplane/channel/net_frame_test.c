@@ -2,6 +2,7 @@
 
 #include "dataplane/channel/net_frame.h"
 
+#include "dataplane/base/crc.h"
 #include "dataplane/base/prng.h"
 #include "dataplane/channel/transport.h"
 #include "dataplane/wire/buf.h"
@@ -59,7 +60,7 @@ static void start(struct frame_out *f, const struct net_path *p, uint8_t kind)
 {
 	net_frame_begin(f, p,
 			&(struct net_frame_start){.token = 0x1122334455667788, .number = 900,
-					.age = 17, .channel = 3, .kind = kind});
+					.age = 17, .kind = kind});
 }
 
 static struct buf *filled(struct buf_pool *pool, uint32_t bytes)
@@ -79,29 +80,35 @@ static struct buf *filled(struct buf_pool *pool, uint32_t bytes)
 static void check_data(bool is_ipv6)
 {
 	struct net_path p = path(is_ipv6);
-	struct frame_out out;
+	struct frame_out out = {0};
 	struct net_frame in;
+	struct net_frame_piece piece;
 	struct buf_pool *pool;
 	uint8_t bytes[FRAME_BYTES_MAX];
 
 	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
 	struct buf *b = filled(pool, 3000);
 	start(&out, &p, NET_FRAME_DATA);
-	net_frame_put_data(&out, b, 9, 1400, 1001);
+	net_frame_put_data(&out, &(struct net_piece){.buf = b, .announcement = 9, .offset = 1400,
+						 .bytes = 1001, .channel = 3});
 	net_frame_end(&out, &p);
 	cr_assert_eq(decode(bytes, flatten(&out, bytes), is_ipv6, &in), 0);
 	cr_assert_eq(in.token, 0x1122334455667788);
 	cr_assert_eq(in.number, 900);
 	cr_assert_eq(in.age, 17);
-	cr_assert_eq(in.channel, 3);
-	cr_assert_eq(in.sequence, 5, "the low half");
-	cr_assert_eq(in.offset, 1400);
-	cr_assert_eq(in.buf_bytes, 3000);
-	cr_assert_eq(in.announcement, 9);
-	cr_assert_eq(in.first_record, 77);
-	cr_assert_eq(in.watermark, -5);
-	cr_assert_eq(in.payload_bytes, 1001);
-	cr_assert_arr_eq(in.payload, b->data + 1400, 1001);
+
+	const uint8_t *at = in.pieces;
+	cr_assert(net_frame_next_piece(&in, &at, &piece));
+	cr_assert_eq(piece.channel, 3);
+	cr_assert_eq(piece.sequence, 5, "the low half");
+	cr_assert_eq(piece.offset, 1400);
+	cr_assert_eq(piece.buf_bytes, 3000);
+	cr_assert_eq(piece.announcement, 9);
+	cr_assert_eq(piece.first_record, 77);
+	cr_assert_eq(piece.watermark, -5);
+	cr_assert_eq(piece.payload_bytes, 1001);
+	cr_assert_arr_eq(piece.payload, b->data + 1400, 1001);
+	cr_assert_not(net_frame_next_piece(&in, &at, &piece));
 	buf_release(b);
 	buf_release(b); /* the frame's own reference */
 	buf_pool_destroy(pool);
@@ -113,10 +120,96 @@ Test(net_frame, carries_a_piece_of_a_buffer)
 	check_data(true);
 }
 
+/* A frame that small buffers share: `out` has the scratch memory. */
+static void share(struct frame_out *out, const struct net_path *p, struct buf *b, uint16_t count)
+{
+	start(out, p, NET_FRAME_DATA);
+	for (uint16_t i = 0; i < count; i++) {
+		cr_assert_geq(net_frame_share_room(out, p), 16 + 16 * i);
+		net_frame_share_data(out,
+				&(struct net_piece){.buf = b, .announcement = i,
+						.bytes = 16u + 16u * i, .channel = i});
+	}
+	net_frame_end(out, p);
+}
+
+Test(net_frame, carries_several_small_buffers_of_several_channels)
+{
+	struct net_path p = path(false);
+	uint8_t bytes[FRAME_BYTES_MAX], scratch[1000];
+	struct frame_out out = {.scratch = scratch, .scratch_bytes = sizeof(scratch)};
+	struct net_frame in;
+	struct net_frame_piece piece;
+	struct buf_pool *pool;
+
+	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
+	struct buf *b = filled(pool, 80);
+	share(&out, &p, b, 5);
+	cr_assert_null(out.owner, "they were copied");
+	cr_assert_eq(net_frame_share_room(&out, &p), 1000 - 240 - 6 * NET_FRAME_PIECE_BYTES);
+	cr_assert_eq(decode(bytes, flatten(&out, bytes), false, &in), 0);
+
+	const uint8_t *at = in.pieces;
+	for (uint32_t i = 0; i < 5; i++) {
+		cr_assert(net_frame_next_piece(&in, &at, &piece));
+		cr_assert_eq(piece.channel, i);
+		cr_assert_eq(piece.announcement, i);
+		cr_assert_eq(piece.payload_bytes, 16 + 16 * i);
+		cr_assert_arr_eq(piece.payload, b->data, 16 + 16 * i);
+	}
+	cr_assert_not(net_frame_next_piece(&in, &at, &piece));
+	buf_release(b);
+	buf_pool_destroy(pool);
+}
+
+/* The room is that of the path, whatever the scratch memory has. */
+Test(net_frame, shares_no_more_than_the_path_takes)
+{
+	struct net_path p = path(false);
+	uint8_t scratch[2 * FRAME_BYTES_MIN];
+	struct frame_out out = {.scratch = scratch, .scratch_bytes = sizeof(scratch)};
+
+	p.frame_bytes_max = FRAME_BYTES_MIN;
+	start(&out, &p, NET_FRAME_DATA);
+	cr_assert_eq(net_frame_share_room(&out, &p),
+			FRAME_BYTES_MIN - 42 - NET_FRAME_DATA_BYTES);
+	out.scratch_bytes = NET_FRAME_PIECE_BYTES - 1;
+	cr_assert_eq(net_frame_share_room(&out, &p), -1);
+}
+
+/* A piece that says more than is left, a count that is not that of the pieces, bytes behind. */
+Test(net_frame, refuses_pieces_that_do_not_fill_their_frame)
+{
+	struct net_path p = path(false);
+	uint8_t bytes[FRAME_BYTES_MAX], scratch[1000];
+	struct frame_out out = {.scratch = scratch, .scratch_bytes = sizeof(scratch)};
+	struct net_frame in;
+	struct buf_pool *pool;
+	const struct {
+		uint32_t at;
+		uint8_t value;
+	} wrong[] = {{22, 0}, {22, 2}, {22, 4}, {24 + 2 * 28 + 16 + 32 + 14, 49},
+			{24 + 28 + 16 + 14, 200}, {24 + 28 + 16 + 15, 1}, {24 + 28 + 16 + 4, 70}};
+
+	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
+	struct buf *b = filled(pool, 80);
+	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		share(&out, &p, b, 3);
+		uint32_t size = flatten(&out, bytes) - 42;
+		bytes[42 + wrong[i].at] = wrong[i].value;
+		memset(bytes + 42 + 4, 0, 4);
+		uint32_t crc = crc32c(0, bytes + 42, size);
+		memcpy(bytes + 42 + 4, &crc, 4);
+		cr_assert_eq(net_frame_decode(&in, bytes + 42, size), -EBADMSG, "case %u", i);
+	}
+	buf_release(b);
+	buf_pool_destroy(pool);
+}
+
 Test(net_frame, carries_an_event_as_it_is)
 {
 	struct net_path p = path(false);
-	struct frame_out out;
+	struct frame_out out = {0};
 	struct net_frame in;
 	uint8_t bytes[FRAME_BYTES_MAX];
 	struct event e = {.checkpoint_id = 5, .timestamp_ms = 1700000000000,
@@ -147,7 +240,7 @@ Test(net_frame, carries_an_event_as_it_is)
 Test(net_frame, carries_credits_and_acknowledgements)
 {
 	struct net_path p = path(false);
-	struct frame_out out;
+	struct frame_out out = {0};
 	struct net_frame in;
 	uint8_t bytes[FRAME_BYTES_MAX];
 	struct net_credit credits[2] = {{7, true, 64, 1ull << 33}, {8, false, 80, 2}};
@@ -176,7 +269,7 @@ Test(net_frame, carries_credits_and_acknowledgements)
 Test(net_frame, refuses_a_frame_with_any_bit_turned_over)
 {
 	struct net_path p = path(false);
-	struct frame_out out;
+	struct frame_out out = {0};
 	struct net_frame in;
 	uint8_t bytes[FRAME_BYTES_MAX];
 
@@ -197,7 +290,7 @@ Test(net_frame, refuses_a_frame_with_any_bit_turned_over)
 Test(net_frame, refuses_a_frame_of_any_other_length)
 {
 	struct net_path p = path(false);
-	struct frame_out out;
+	struct frame_out out = {0};
 	struct net_frame in;
 	uint8_t bytes[FRAME_BYTES_MAX] = {0};
 
@@ -222,14 +315,14 @@ static uint32_t ones_sum(uint32_t sum, const uint8_t *at, uint32_t bytes)
 Test(net_frame, gives_ipv6_the_udp_checksum_it_must_have)
 {
 	struct net_path p = path(true);
-	struct frame_out out;
+	struct frame_out out = {0};
 	struct buf_pool *pool;
 	uint8_t bytes[FRAME_BYTES_MAX];
 
 	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
 	struct buf *b = filled(pool, 999);
 	start(&out, &p, NET_FRAME_DATA);
-	net_frame_put_data(&out, b, 9, 0, 999);
+	net_frame_put_data(&out, &(struct net_piece){.buf = b, .announcement = 9, .bytes = 999});
 	net_frame_end(&out, &p);
 	uint32_t size = flatten(&out, bytes);
 	uint32_t sum = ones_sum(17 + size - 54, bytes + 22, 32);

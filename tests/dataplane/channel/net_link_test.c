@@ -195,6 +195,76 @@ Test(net_link, lets_a_barrier_overtake_data_that_waits_for_the_wire)
 	link_world_destroy(w);
 }
 
+/* Adds `count` buffers of `bytes` to a channel of end 0, by whom nothing else is made. */
+static void add_bufs(struct link_world *w, uint32_t channel, uint32_t count, uint32_t bytes)
+{
+	struct link_channel *ch = &w->ends[0].channels[channel];
+
+	w->is_producing = false;
+	for (uint32_t i = 0; i < count; i++) {
+		struct buf *b = buf_alloc(w->ends[0].pool);
+
+		memset(b->data, 0, bytes);
+		b->size_bytes = bytes;
+		output_queue_add(&ch->queue, b);
+	}
+	output_queue_push(&ch->queue);
+}
+
+/* Frames that one turn sends of what is there. */
+static uint64_t frames_of_a_turn(struct link_world *w)
+{
+	struct net_link *l = w->ends[0].link;
+	uint64_t before = net_link_counters(l)->frames_out;
+
+	net_endpoint_turn(w->ends[0].endpoint, w->clock.now_ns);
+	return net_link_counters(l)->frames_out - before;
+}
+
+Test(net_link, puts_small_buffers_that_wait_into_one_frame)
+{
+	struct link_world_config c = clean();
+
+	c.channel.credit_count = 16;
+	struct link_world *w = link_world_create(&c);
+	w->is_consuming = false;
+	(void)frames_of_a_turn(w); /* the first word */
+	add_bufs(w, 0, 1, 64);
+	cr_assert_eq(frames_of_a_turn(w), 1, "one goes at once");
+	add_bufs(w, 0, 6, 64);
+	add_bufs(w, 1, 1, 0);
+	cr_assert_eq(frames_of_a_turn(w), 1, "those of both channels: 7 * 28 + 6 * 64 bytes");
+	add_bufs(w, 0, 8, 64);
+	cr_assert_eq(frames_of_a_turn(w), 2, "as many as the path takes");
+	add_bufs(w, 1, 1, 64);
+	add_bufs(w, 1, 1, 700 - 42 - NET_FRAME_DATA_BYTES);
+	add_bufs(w, 1, 1, 64);
+	cr_assert_eq(frames_of_a_turn(w), 3, "a full one goes alone, and in its turn");
+	net_endpoint_turn(w->ends[1].endpoint, w->clock.now_ns);
+	cr_assert_eq(net_link_counters(w->ends[1].link)->bufs_in, 19);
+	cr_assert_eq(net_link_counters(w->ends[0].link)->bufs_out, 19);
+	link_world_destroy(w);
+}
+
+/* All of a lost frame comes again, and what was seen of it is not seen twice. */
+Test(net_link, sends_small_buffers_again_when_their_frame_is_lost)
+{
+	struct link_world_config c = clean();
+
+	c.channel_count[0] = 4;
+	c.channel.credit_count = 16;
+	c.buf_bytes = 256;
+	c.buf_count = 3000;
+	c.faults = (struct net_faults_config){.loss = 0.05, .duplicate = 0.05, .corrupt = 0.02,
+			.reorder = 0.1, .delay_ns = 100000};
+	struct link_world *w = link_world_create(&c);
+	cr_assert(link_world_run(w, STEPS_MAX));
+	const struct net_link_counters *n = net_link_counters(w->ends[0].link);
+	cr_assert_gt(n->resent, 0);
+	cr_assert_eq(n->bufs_out, 12000);
+	link_world_destroy(w);
+}
+
 Test(net_link, goes_on_after_a_partition_shorter_than_the_time_of_patience)
 {
 	struct link_world_config c = clean();
