@@ -39,6 +39,11 @@ struct taskmanager_link {
 	char text[NET_ADDRESS_TEXT_BYTES], port_text[PORT_TEXT_BYTES];
 };
 
+static bool is_ipv6(const struct config *config)
+{
+	return strchr(config_text(config, "weir.link.address"), ':') != NULL;
+}
+
 static struct port_config port_config(const struct config *config, uint32_t worker_count)
 {
 	uint16_t descriptors = (uint16_t)config_int(config, "weir.link.descriptors");
@@ -51,6 +56,7 @@ static struct port_config port_config(const struct config *config, uint32_t work
 			.queue_count = (uint32_t)config_int(config, "weir.link.queues"),
 			.worker_count = worker_count,
 			.udp_port = (uint16_t)config_int(config, "weir.link.udp-port"),
+			.is_ipv6 = is_ipv6(config),
 	};
 }
 
@@ -72,7 +78,7 @@ static void choose_address(struct taskmanager_link *l, const struct config *conf
 	a->frame_bytes_max = (uint16_t)port_frame_bytes_max(l->port);
 	a->window_frames = port_rx_descriptors(l->port);
 	a->queue_count = (uint16_t)l->queue_count;
-	a->is_ipv6 = strchr(text, ':') != NULL;
+	a->is_ipv6 = is_ipv6(config);
 	if (strcmp(text, "auto") == 0)
 		memcpy(a->ip,
 				(const uint8_t[]){169, 254, (uint8_t)(a->mac[4] % 254 + 1),

@@ -46,7 +46,7 @@ struct port {
 	_Atomic bool is_started;
 	uint16_t udp_port;
 	uint32_t queue_count;
-	bool has_rss, is_raw;
+	bool has_rss, is_raw, is_ipv6;
 	enum port_steering steering;
 	struct rte_mempool *rx_pool;
 	struct rte_ring *handed[PORT_QUEUES_MAX];
@@ -151,6 +151,7 @@ static int count_queues(struct port *p, const struct port_config *config,
 {
 	p->udp_port = config->udp_port;
 	p->is_raw = config->is_raw;
+	p->is_ipv6 = config->is_ipv6;
 	p->queue_count = p->is_raw ? port_steer_count_raw(config->queue_count,
 						     config->worker_count, p->traits, info)
 				   : port_steer_count(config->queue_count, config->worker_count,
@@ -328,7 +329,7 @@ static int start(struct port *p, const struct port_config *config)
 	p->steering = p->is_raw ? port_steer_start_raw(
 						  p->id, p->queue_count, p->traits, p->has_rss)
 				: port_steer_start(p->id, p->queue_count, p->udp_port,
-						  p->traits, p->has_rss);
+						  p->is_ipv6, p->traits, p->has_rss);
 	p->is_started = true;
 	/* Kernel devices would otherwise drop what is not for their own MAC. */
 	(void)rte_eth_promiscuous_enable(p->id);

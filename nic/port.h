@@ -39,6 +39,7 @@ struct port_config {
 	uint32_t queue_count;      /* 0: as many as workers, as far as that is of use */
 	uint32_t worker_count;     /* 1..PORT_QUEUES_MAX */
 	uint16_t udp_port;         /* of queue 0; the next is that of queue 1, and so on */
+	bool is_ipv6;              /* frames to those UDP ports are of IPv6 */
 	bool is_raw;               /* anybody's packets: no queue has a UDP port */
 	uint32_t spare_bufs;       /* received packets that may be anywhere else meanwhile */
 };

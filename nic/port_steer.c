@@ -58,7 +58,8 @@ bool port_steer_configure(struct rte_eth_conf *conf, uint32_t queue_count, bool 
 {
 	uint64_t types = info->flow_type_rss_offloads & (is_raw ? rss_raw : rss_wanted);
 
-	if (queue_count == 1 || driver->pairs || (is_raw ? types == 0 : !has_rss(info)))
+	if (queue_count == 1 || driver->pairs || driver->spreads ||
+			(is_raw ? types == 0 : !has_rss(info)))
 		return false;
 	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 	conf->rx_adv_conf.rss_conf.rss_hf = types;
@@ -89,14 +90,12 @@ static struct rte_flow *make_rule(uint16_t port_id, uint16_t udp_port, uint16_t 
 }
 
 /* All of them, or none is left behind. */
-static bool make_rules(uint16_t port_id, uint32_t queue_count, uint16_t udp_port)
+static bool make_rules(uint16_t port_id, uint32_t queue_count, uint16_t udp_port, bool is_ipv6)
 {
 	struct rte_flow_error error;
 
-	for (uint32_t i = 0; i < 2 * queue_count; i++) {
-		uint32_t queue = i / 2;
-
-		if (make_rule(port_id, (uint16_t)(udp_port + queue), (uint16_t)queue, i % 2 == 1))
+	for (uint32_t queue = 0; queue < queue_count; queue++) {
+		if (make_rule(port_id, (uint16_t)(udp_port + queue), (uint16_t)queue, is_ipv6))
 			continue;
 		(void)rte_flow_flush(port_id, &error);
 		return false;
@@ -105,14 +104,14 @@ static bool make_rules(uint16_t port_id, uint32_t queue_count, uint16_t udp_port
 }
 
 enum port_steering port_steer_start(uint16_t port_id, uint32_t queue_count, uint16_t udp_port,
-		const struct port_driver *driver, bool has_spread)
+		bool is_ipv6, const struct port_driver *driver, bool has_spread)
 {
 	CHECK(queue_count <= RULES_MAX);
 	if (queue_count == 1)
 		return PORT_STEERING_ONE;
 	if (driver->pairs)
 		return PORT_STEERING_PAIRED;
-	if (make_rules(port_id, queue_count, udp_port))
+	if (make_rules(port_id, queue_count, udp_port, is_ipv6))
 		return PORT_STEERING_RULES;
 	return has_spread ? PORT_STEERING_RSS : PORT_STEERING_DEVICE;
 }

@@ -39,13 +39,14 @@ uint32_t port_steer_count(uint32_t wanted, uint32_t worker_count, const struct p
 uint32_t port_steer_count_raw(uint32_t wanted, uint32_t worker_count,
 		const struct port_driver *driver, const struct rte_eth_dev_info *info);
 
-/* Asks for RSS where it is to be had; true: it was. */
+/* Asks for RSS where it is to be had, and nothing else spreads; true: it was. */
 bool port_steer_configure(struct rte_eth_conf *conf, uint32_t queue_count, bool is_raw,
 		const struct port_driver *driver, const struct rte_eth_dev_info *info);
 
-/* Of a started port; rules where it takes one for every queue. */
+/* Of a started port; rules where it takes one for every queue, for that version of IP alone: no
+ * frame of the other comes, and many devices have no rule for it. */
 enum port_steering port_steer_start(uint16_t port_id, uint32_t queue_count, uint16_t udp_port,
-		const struct port_driver *driver, bool has_spread);
+		bool is_ipv6, const struct port_driver *driver, bool has_spread);
 
 /* The same of raw packets: RSS, else one rule for all queues. */
 enum port_steering port_steer_start_raw(uint16_t port_id, uint32_t queue_count,

@@ -271,6 +271,20 @@ Test(port_steer, asks_for_no_more_of_rss_than_the_device_has)
 	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_hf, RTE_ETH_RSS_NONFRAG_IPV4_UDP);
 }
 
+/* net_tap says it has RSS, and it is the kernel that spreads: what is told must be true. */
+Test(port_steer, does_not_ask_for_rss_what_spreads_by_itself)
+{
+	struct rte_eth_dev_info info = device(16, RTE_ETH_RSS_NONFRAG_IPV4_UDP);
+	const struct port_driver *tap = port_driver_find("net_tap0");
+	struct rte_eth_conf conf = {0};
+
+	cr_assert_eq(port_steer_count(0, 4, tap, &info), 4);
+	cr_assert_not(port_steer_configure(&conf, 4, false, tap, &info));
+	cr_assert_not(port_steer_configure(&conf, 4, true, tap, &info));
+	cr_assert_eq(conf.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
+	cr_assert_eq(port_steer_start_raw(0, 4, tap, false), PORT_STEERING_RAW_DEVICE);
+}
+
 Test(port_steer, raw_packets_come_by_more_queues_only_where_something_spreads_them)
 {
 	const struct port_driver *card = port_driver_find("net_e1000_em");
