@@ -63,8 +63,7 @@ static void drop_buf(struct channel_state_executor *e, struct held_chunk *c)
 void channel_chunk_drop_bytes(struct channel_state_executor *e, struct held_chunk *c)
 {
 	drop_buf(e, c);
-	if (c->staged_count > 0)
-		give_staging(e, c);
+	give_staging(e, c);
 	c->bytes = NULL;
 }
 

@@ -42,7 +42,7 @@ void channel_file_begin(
 			attempt);
 	int bytes = snprintf(f->path, sizeof(f->path), "%s/chk-%lld/%s", e->config.checkpoint_dir,
 			(long long)checkpoint_id, f->name);
-	if (bytes < 0 || (size_t)bytes >= sizeof(f->path))
+	if ((size_t)bytes >= sizeof(f->path))
 		channel_executor_fail(e, f, -ENAMETOOLONG, "name");
 }
 
@@ -276,7 +276,6 @@ static void free_file(struct channel_state_executor *e, struct channel_file *f)
 	if (e->table_of == f)
 		e->table_of = NULL;
 	f->phase = CHANNEL_FILE_FREE;
-	f->disk_phase = DISK_NONE;
 }
 
 void channel_file_give_up(struct channel_state_executor *e, struct channel_file *f)
@@ -342,7 +341,7 @@ static uint32_t collect(struct channel_state_executor *e, struct channel_file *f
 		work += allocate(e, f);
 	if (f->disk_phase == DISK_OPEN)
 		work += channel_chunks_issue(e, f);
-	if (f->waiting_count > 0 && e->now_ns - e->progress_ns > e->config.patience_ns)
+	if (e->now_ns - e->progress_ns > e->config.patience_ns)
 		work += channel_chunks_copy(e, f);
 	if (f->phase != CHANNEL_FILE_COLLECTING || f->waiting_count > 0 ||
 			!channel_executor_is_complete(e, f))

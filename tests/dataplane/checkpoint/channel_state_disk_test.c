@@ -267,6 +267,7 @@ Test(channel_state_disk, gives_an_older_file_up_that_is_aborted_beside_the_next_
 {
 	begin_two();
 	channel_state_writer_abort(w.writers[0], 5, DECLINE_OTHER, "five", false);
+	cr_assert(channel_state_writer_is_writing(w.writers[0]), "the next one");
 	cr_assert_eq(outcome(5), -ECANCELED);
 	cr_assert_eq(reason, DECLINE_OTHER);
 	cr_assert_str_eq(text, "five");
@@ -350,4 +351,148 @@ Test(channel_state_disk, writes_once_and_later_what_the_queue_of_the_store_has_n
 	w.disk.op_count = 0;
 	(void)complete(5);
 	cr_assert_eq(w.disk.op_count, 3, "the buffer, the table, the header");
+}
+
+/* ---- what a disk that fails or hangs leaves -------------------------------------------------- */
+
+/* A queue that takes nothing is no better than a disk that does not answer. */
+Test(channel_state_disk, copies_what_waits_when_the_queue_of_the_store_stays_full)
+{
+	start(5);
+	for (uint32_t i = 0; i < 6; i++)
+		add_input(5, 0, 10, (uint8_t)i);
+	w.disk.is_full = true;
+	(void)step();
+	cr_assert_eq(step_at(w.now_ns + w.config.patience_ns), 0, "there is nothing to do");
+	cr_assert_eq(channel_world_used(&w), 6);
+	cr_assert_gt(step_at(w.now_ns + w.config.patience_ns + 1), 0);
+	cr_assert_eq(channel_world_used(&w), 0);
+	w.disk.is_full = false;
+	(void)complete(5);
+}
+
+Test(channel_state_disk, has_nothing_to_do_while_the_queue_of_the_store_is_full)
+{
+	start(5);
+	add_input(5, 0, 10, 1);
+	channel_world_finish_all(&w, 5);
+	while (!channel_state_writer_is_done(w.writers[0], 5)) {
+		w.disk.is_full = true;
+		(void)step(); /* what was asked before may have ended */
+		cr_assert_eq(step(), 0);
+		w.disk.is_full = false;
+		cr_assert(step() > 0 || channel_state_writer_is_done(w.writers[0], 5));
+	}
+}
+
+/* The file that is there may be somebody else's. */
+Test(channel_state_disk, removes_no_file_that_it_could_not_make)
+{
+	w.disk.fail_ops = 1 << STORE_OPEN | 1 << STORE_CLOSE | 1 << STORE_UNLINK;
+	w.disk.fail_nth = 1;
+	w.disk.fail_status = -EEXIST;
+	start(5);
+	add_input(5, 0, 10, 1);
+	cr_assert_eq(outcome(5), -EEXIST);
+	for (uint32_t i = 0; i < 5; i++)
+		(void)step();
+	cr_assert_eq(w.disk.op_count, 1, "nothing is asked for but to open it");
+}
+
+/* Those that the disk had when a checkpoint was given up, too. */
+Test(channel_state_disk, has_all_its_room_again_when_the_disk_answers)
+{
+	uint32_t room = 3 * (CHANNEL_WORLD_CHUNKS + 2 * 4);
+
+	hang(10);
+	(void)step();
+	cr_assert_eq(w.disk.held_count, 4);
+	channel_state_writer_abort(w.writers[0], 5, DECLINE_OTHER, "over", true);
+	fault_store_settle(&w.disk);
+	for (uint32_t i = 0; i < 5; i++)
+		(void)step();
+	start(6);
+	add_many(6, 0, room);
+	cr_assert(!channel_state_writer_is_done(w.writers[0], 6));
+}
+
+/* There are three files: two are given up, the third has all, or not, and is written. */
+Test(channel_state_disk, refuses_a_checkpoint_beside_three_files_that_are_not_written)
+{
+	for (uint32_t has_all = 0; has_all < 2; has_all++) {
+		channel_world_free(&w);
+		begin();
+		w.disk.is_hung = true;
+		w.disk.hang_ops = 1 << STORE_WRITE;
+		for (int64_t id = 5; id < 8; id++) {
+			start(id);
+			add_input(id, 0, 10, 1);
+			channel_world_step(&w, 5);
+		}
+		if (has_all > 0)
+			channel_world_finish_all(&w, 7);
+		start(8);
+		cr_assert(channel_state_writer_is_done(w.writers[0], 8));
+		cr_assert_eq(outcome(8), -EBUSY);
+		cr_assert_eq(reason, DECLINE_TASK_NOT_READY);
+		fault_store_settle(&w.disk);
+		cr_assert_eq(outcome(7), has_all > 0 ? 0 : -ECANCELED);
+	}
+}
+
+static const uint8_t *file_of(int64_t id, size_t *size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/c/chk-%d/channels-map-3-abcd0000", (int)id);
+	const uint8_t *file = mem_store_file(w.inner, path, size);
+	cr_assert_not_null(file);
+	return file;
+}
+
+/* CS-8: each file has a table of its own, though both are ready for it at the same time. */
+Test(channel_state_disk, writes_the_tables_of_two_files_one_after_the_other)
+{
+	char why[CHANNEL_STATE_FORMAT_TEXT_BYTES];
+	struct channel_state_section s;
+	size_t size;
+
+	for (int64_t id = 5; id <= 6; id++) {
+		w.disk.hang_ops = 1 << STORE_WRITE;
+		w.disk.is_hung = false;
+		start(id);
+		add_input(id, 0, 100, (uint8_t)id);
+		channel_world_finish_all(&w, id);
+		channel_world_step(&w, 3); /* open, room, the buffer */
+		w.disk.is_hung = true;
+		channel_world_step(&w, 3);
+		cr_assert_eq(w.disk.held_count, 2, "the table and the header of the older one");
+	}
+	fault_store_settle(&w.disk);
+	for (int64_t id = 5; id <= 6; id++) {
+		const struct channel_state_handle *h = &complete(id)->handles[0];
+		const uint8_t *file = file_of(id, &size);
+
+		cr_assert_eq(channel_state_decode_section(&s, file + h->offset, size - h->offset,
+				why), 0, "%s", why);
+		cr_assert_eq(s.checkpoint_id, id);
+	}
+}
+
+Test(channel_state_disk, leaves_nothing_of_an_older_table_behind_its_own)
+{
+	char why[CHANNEL_STATE_FORMAT_TEXT_BYTES];
+	struct channel_state_header h;
+	size_t size;
+
+	start(5);
+	add_many(5, 0, 100);
+	(void)complete(5);
+	start(6);
+	add_many(6, 0, 1);
+	(void)complete(6);
+	const uint8_t *file = file_of(6, &size);
+	cr_assert_eq(channel_state_decode_header(&h, file, size, why), 0, "%s", why);
+	for (uint64_t at = h.table_offset + h.table_bytes; at < size; at++)
+		cr_assert_eq(file[at], 0);
 }

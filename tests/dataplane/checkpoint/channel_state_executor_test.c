@@ -272,17 +272,17 @@ Test(channel_state_executor, refuses_a_checkpoint_older_than_an_aborted_one)
 
 Test(channel_state_executor, keeps_the_cause_of_the_first_who_aborted)
 {
-	channel_state_writer_abort(w.writers[MAP], 5, DECLINE_OTHER, "first", true);
-	channel_state_writer_abort(w.writers[SUM], 5, DECLINE_ON_CANCELLATION_BARRIER, "second",
+	channel_state_writer_abort(w.writers[SUM], 5, DECLINE_OTHER, "first", true);
+	channel_state_writer_abort(w.writers[MAP], 5, DECLINE_ON_CANCELLATION_BARRIER, "second",
 			true);
-	start(MAP, 5);
 	start(SUM, 5);
-	cr_assert_eq(outcome(MAP, 5), -ECANCELED);
+	start(MAP, 5);
+	cr_assert_eq(outcome(SUM, 5), -ECANCELED);
 	cr_assert_eq(reason, DECLINE_OTHER);
 	cr_assert_str_eq(text, "first");
-	cr_assert_eq(outcome(SUM, 5), -ECANCELED);
+	cr_assert_eq(outcome(MAP, 5), -ECANCELED);
 	cr_assert_eq(reason, DECLINE_SHARED_STREAM);
-	cr_assert_str_eq(text, "map subtask 3 shares its channel-state file and gave up: first");
+	cr_assert_str_eq(text, "sum subtask 1 shares its channel-state file and gave up: first");
 }
 
 Test(channel_state_executor, keeps_the_cause_for_the_one_who_aborted_though_a_newer_has_begun)

@@ -111,6 +111,30 @@ Test(channel_state_writer, keeps_what_was_handed_in_for_each_channel_in_order)
 	cr_assert_eq(channel_world_used(&w), 0);
 }
 
+Test(channel_state_writer, keeps_all_buffers_that_are_handed_in_at_once)
+{
+	struct channel_state_chunk c;
+	struct buf *bufs[4];
+
+	for (uint8_t i = 0; i < 4; i++)
+		bufs[i] = channel_world_buf(&w, 100, (uint8_t)(10 * i));
+	channel_world_start_all(&w, 5);
+	channel_state_writer_add_input_data(w.writers[0], 5, (struct channel_info){0, 0}, bufs, 3,
+			1);
+	channel_state_writer_add_output_data(w.writers[0], 5, (struct channel_info){0, 0}, bufs, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		buf_release(bufs[i]);
+	channel_world_finish_all(&w, 5);
+	const struct channel_state_result *r = result(0, 5);
+	cr_assert_eq(r->handles[0].buf_count, 3);
+	cr_assert_eq(chunk_of(&r->handles[0], 0, &c)[0], 1, "the first byte was processed");
+	for (uint8_t i = 1; i < 3; i++)
+		cr_assert_eq(chunk_of(&r->handles[0], i, &c)[0], 10 * i);
+	cr_assert_eq(r->handles[1].buf_count, 4);
+	for (uint8_t i = 0; i < 4; i++)
+		cr_assert_eq(chunk_of(&r->handles[1], i, &c)[0], 10 * i);
+}
+
 Test(channel_state_writer, keeps_only_what_was_not_processed_of_the_first_buffer)
 {
 	struct buf *b = channel_world_buf(&w, 6000, 0);
@@ -374,6 +398,8 @@ Test(channel_state_writer, refuses_a_checkpoint_when_too_many_before_it_hang)
 	add_input(0, 8, 0, 4096, 1);
 	cr_assert_eq(outcome(0, 8, &reason, &text), -EBUSY);
 	cr_assert_eq(reason, DECLINE_TASK_NOT_READY);
+	cr_assert_str_eq(text, "channel state cannot be written: the disk has not answered writes "
+			"of earlier checkpoints");
 	cr_assert_eq(channel_world_used(&w), 0);
 	fault_store_settle(&w.disk);
 	w.disk.is_hung = false;
@@ -451,11 +477,13 @@ Test(channel_state_writer, forgets_a_result_that_was_fetched)
 {
 	for (int64_t id = 1; id <= 3 * CHANNEL_STATE_RESULTS_MAX; id++) {
 		channel_world_start_all(&w, id);
+		add_input(0, id, 0, 10, 1);
 		channel_world_finish_all(&w, id);
 		(void)result(0, id);
 		for (uint32_t i = 0; i < 2; i++) {
 			channel_world_finish(&w, i, id);
 			channel_state_writer_remove(w.writers[i], id);
+			cr_assert_eq(channel_state_writer_bytes(w.writers[i], 0), 0);
 		}
 	}
 }
