@@ -1,25 +1,30 @@
-"""link: frames and payload a second between two processes, against bare bursts and TCP.
+"""link: frames and payload a second between two processes, against dpdk-testpmd and TCP.
 
-Two processes of bench/link_end.c, one on either core, joined by memif and by vhost/virtio-user.  On
-the same ports in the same processes take turns: buffers over the product's reliable link; frames
-of the same size by rte_eth_tx_burst and rte_eth_rx_burst alone, which is what dpdk-testpmd does
-in txonly and rxonly; and the same buffers over TCP on the loopback, a write for each flush.
-A frame of 64 bytes is too small for a link's headers: the bare loop sends those of 64, the link
-buffers of 64 bytes of records, of which several that wait share a frame.  Then goodput over a wire
-that loses frames, both ways, by the product's own fault wrapper.
+Two processes of bench/link_end.c, one on either core, joined by memif and by vhost/virtio-user, and
+two of dpdk-testpmd on the same cores, joined likewise, take turns.  The former send buffers over
+the product's reliable link; then frames of the same size by rte_eth_tx_burst and rte_eth_rx_burst
+alone; then the same buffers over TCP on the loopback, a write for each flush.  dpdk-testpmd sends
+in txonly mode what it receives in rxonly mode.  The bare loop does less for a frame than that (its
+headers are copied, not made), in the processes and on the memory of the link: it is the ceiling,
+and tells a port that is slow from a link that is.
+A frame of 64 bytes is too small for a link's headers: the others send those of 64, the link
+buffers of 64 bytes of records, of which several that wait share a frame: there its buffers are
+counted.  Then goodput over a wire that loses frames, both ways, by the product's own fault wrapper.
 """
 
+import contextlib
 import json
 import os
 import statistics
 import subprocess
 import time
 
+from bench import testpmd
 from bench.harness import (MACHINE, BenchError, Result, Scratch, plot_curves, say, spread,
                            two_cores)
 
-ABOUT = "frames a second between processes, against bare bursts and TCP; goodput against loss"
-NEEDS = "two cores; about a minute and a half"
+ABOUT = "frames a second between processes, against dpdk-testpmd and TCP; goodput against loss"
+NEEDS = "two cores, dpdk-testpmd (package dpdk-dev); about two minutes"
 TARGETS = ["bench/link_end"]
 
 HEADERS = 94       # in front of the records of a frame: Ethernet, IPv4, UDP, weir
@@ -28,13 +33,13 @@ CHECK_BYTES = 4    # of a frame on a cable, which its size names and no port her
 ROWS = [("64", 64, 1, 16, 40), ("256", 256, 1, 16, 40), ("1518", 1518, 1, 16, 40),
         ("1518, 32 KiB", 1518, 23, 4, 8), ("9018, 26 KiB", 9018, 3, 4, 8)]
 KINDS = ("memif", "vhost")
-BOUNDS = {"64": 0.6, "1518, 32 KiB": 0.9}          # of the bare loop
+BOUNDS = {"64": 0.6, "1518, 32 KiB": 0.9}          # of dpdk-testpmd
 TCP_BOUNDS = {"1518": 4.0, "1518, 32 KiB": 2.0}    # times TCP
 LOSSES = [0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2]
 LOSS_BOUND = 0.10
 WINDOW_MS, LOSS_WINDOW_MS = 200, 250
 ROUNDS_MIN, ROUNDS_PRESET, LOSS_ROUNDS = 2, 4, 3
-ROUND_S = 13       # of all rows
+ROUND_S = 18       # of all rows
 START_TIMEOUT_S = 20
 
 
@@ -115,42 +120,69 @@ class Ends:
 
 # ---- rows ----
 
+def measure_row(build, directory, kind, row, rounds):
+    """[{who: what came}, ...], and what each port is."""
+    program = testpmd.find()
+    with contextlib.ExitStack() as stack:
+        ends = stack.enter_context(Ends(build, directory, kind, row))
+        turns = [("raw", ends.raw), ("weir", ends.weir), ("tcp", ends.tcp)]
+        if program is not None:
+            pair = stack.enter_context(
+                testpmd.Pair(program, directory, kind, frame_bytes(row), two_cores()))
+            turns.insert(1, ("testpmd", lambda: pair.measure(WINDOW_MS)))
+        ends.weir()  # the first warms the memory up
+        found = [{who: take() for who, take in turns} for _ in range(rounds)]
+        return found, [hello["port"] for hello in ends.hello]
+
+
 def measure_rows(build, directory, rounds):
-    """{(kind, row): [(raw, weir, tcp), ...]}, and what each port is."""
+    """{(kind, row): [{who: what came}, ...]}, and what each port is."""
     found, ports = {}, {}
     for kind in KINDS:
         for row in ROWS:
             say(f"{kind}, frames of {row[0]}: {rounds} rounds")
-            with Ends(build, directory, kind, row) as ends:
-                ports[kind] = [hello["port"] for hello in ends.hello]
-                ends.weir()  # the first warms the memory up
-                found[kind, row[0]] = [(ends.raw(), ends.weir(), ends.tcp())
-                                       for _ in range(rounds)]
+            found[kind, row[0]], ports[kind] = measure_row(build, directory, kind, row, rounds)
     return found, ports
+
+
+def ratio(rounds, who, than, what):
+    """Of a number in each round; None where nobody stood there."""
+    if any(name not in r for r in rounds for name in (who, than)):
+        return None
+    return spread([r[who][what] / r[than][what] for r in rounds])
 
 
 def describe(rounds):
     """One row of numbers."""
-    raw, weir, tcp = zip(*rounds)
-    return {"raw_frames": spread([r["frames"] for r in raw]),
-            "weir_frames": spread([w["frames"] for w in weir]),
-            "raw_bytes": spread([r["bytes"] for r in raw]),
-            "weir_bytes": spread([w["bytes"] for w in weir]),
-            "tcp_bytes": spread([t["bytes"] for t in tcp]),
-            "ratio": spread([w["frames"] / r["frames"] for r, w, _ in rounds]),
-            "tcp_ratio": spread([w["bytes"] / t["bytes"] for _, w, t in rounds]),
-            "resent": sum(w["resent"] for w in weir),
-            "rtt_us": statistics.median(w["rtt_us"] for w in weir)}
+    d = {f"{who}_{what}": spread([r[who][what] for r in rounds])
+         for who in rounds[0] for what in ("frames", "bytes")}
+    return {**d, "testpmd_ratio": ratio(rounds, "weir", "testpmd", "frames"),
+            "raw_ratio": ratio(rounds, "weir", "raw", "frames"),
+            "tcp_ratio": ratio(rounds, "weir", "tcp", "bytes"),
+            "resent": sum(r["weir"]["resent"] for r in rounds),
+            "rtt_us": statistics.median(r["weir"]["rtt_us"] for r in rounds)}
+
+
+def millions(numbers, width):
+    """Their middle; a dash for nobody."""
+    return f"{'-':>{width}}" if numbers is None else f"{numbers['median'] / 1e6:>{width}.2f}"
+
+
+def times(numbers, digits):
+    """A ratio and its spread."""
+    if numbers is None:
+        return f"{'-':>5} {'':<11}"
+    low, high = f"{numbers['min']:.{digits}f}", f"{numbers['max']:.{digits}f}"
+    return f"{numbers['median']:>5.{digits}f} {low:>5}-{high:<5}"
 
 
 def line(kind, name, d):
     """One row for people."""
-    ratio, tcp = d["ratio"], d["tcp_ratio"]
-    return (f"{kind:<6} {name:<13} {d['raw_frames']['median'] / 1e6:>6.2f} "
-            f"{d['weir_frames']['median'] / 1e6:>6.2f} {ratio['median']:>6.2f} "
-            f"{ratio['min']:>5.2f}-{ratio['max']:<5.2f} {d['weir_bytes']['median'] / 1e6:>7.0f} "
-            f"{d['tcp_bytes']['median'] / 1e6:>6.0f} {tcp['median']:>6.1f} "
-            f"{tcp['min']:>5.1f}-{tcp['max']:<5.1f}")
+    return (f"{kind:<6} {name:<13} {millions(d.get('testpmd_frames'), 7)} "
+            f"{millions(d['raw_frames'], 6)} {millions(d['weir_frames'], 6)}  "
+            f"{times(d['testpmd_ratio'], 2)} {times(d['raw_ratio'], 2)} "
+            f"{d['weir_bytes']['median'] / 1e6:>7.0f} {d['tcp_bytes']['median'] / 1e6:>6.0f} "
+            f"{times(d['tcp_ratio'], 1)}").rstrip()
 
 
 # ---- loss ----
@@ -187,11 +219,13 @@ def loss_line(d):
 
 def breaches_of(data):
     """What is out of bounds."""
+    if any(row["testpmd_ratio"] is None for row in data["rows"]):
+        yield f"the bounds against dpdk-testpmd are not judged: {testpmd.MISSING}"
     for row in data["rows"]:
         name, kind = row["frames"], row["kind"]
-        ratio, tcp = row["ratio"]["median"], row["tcp_ratio"]["median"]
-        if ratio < BOUNDS.get(name, 0):
-            yield (f"{kind}, frames of {name}: {ratio:.2f} of the bare loop, "
+        beside, tcp = row["testpmd_ratio"], row["tcp_ratio"]["median"]
+        if beside is not None and beside["median"] < BOUNDS.get(name, 0):
+            yield (f"{kind}, frames of {name}: {beside['median']:.2f} of dpdk-testpmd, "
                    f"{BOUNDS[name]} at least")
         if tcp < TCP_BOUNDS.get(name, 0):
             yield f"{kind}, frames of {name}: {tcp:.1f} times TCP, {TCP_BOUNDS[name]:.0f} at least"
@@ -213,10 +247,13 @@ def print_table(data):
     """All of it for people."""
     return "\n".join([
         f"two processes, a core each; {MACHINE}",
-        "bare loop: bench/link_end.c, rte_eth_tx_burst and rte_eth_rx_burst, bursts of 32",
-        f"{'':<6} {'':<13} {'million frames/s':^20} {'':<11} {'MB/s of records':^21}",
-        f"{'port':<6} {'frame, flush':<13} {'bare':>6} {'weir':>6} {'ratio':>6} {'':<11} "
-        f"{'weir':>7} {'TCP':>6} {'times':>6}",
+        f"dpdk-testpmd: {data['testpmd'] or 'SKIPPED, ' + testpmd.MISSING}",
+        "bare: rte_eth_tx_burst and rte_eth_rx_burst in the link's own processes; all in bursts "
+        "of 32",
+        f"{'':<6} {'':<13} {'million frames/s':^21}  {'weir, of testpmd':<17} {'of bare':<17} "
+        f"{'MB/s of records':^14}",
+        f"{'port':<6} {'frame, flush':<13} {'testpmd':>7} {'bare':>6} {'weir':>6}  "
+        f"{'':<17} {'':<17} {'weir':>7} {'TCP':>6} {'times':>5}",
         *(line(r["kind"], r["frames"], r) for r in data["rows"]),
         "", f"{'loss':>8} {'MB/s':>9} {'of it without':>12}   (memif, 1518, both ways)",
         *(loss_line(d) for d in data["loss"])])
@@ -230,8 +267,8 @@ def run(build, seconds):
         loss = describe_loss(measure_loss(build, scratch, LOSS_ROUNDS))
     rows = [{"kind": kind, "frames": name, **describe(rounds_)}
             for (kind, name), rounds_ in found.items()]
-    data = {"bare_loop": "bench/link_end", "ports": ports, "rows": rows, "loss": loss,
-            "seconds": time.monotonic() - began}
+    data = {"testpmd": testpmd.find(), "bare_loop": "bench/link_end", "ports": ports,
+            "rows": rows, "loss": loss, "seconds": time.monotonic() - began}
     result = LinkResult(print_table(data), data, {}, "MB/s")
     result.breaches.extend(breaches_of(data))
     return result

@@ -186,12 +186,12 @@ class Backpressure(unittest.TestCase):
         self.assertIn("21.50 at most", "".join(self.tally(timeout_200=21.6)))
 
 
-def link_round(raw, weir, tcp, name="1518, 32 KiB"):
+def link_round(peer, weir, tcp, name="1518, 32 KiB"):
     """What one round of a link's row was: frames, and bytes of TCP as frames."""
     size = link.frame_bytes(next(r for r in link.ROWS if r[0] == name))
-    return ({"frames": raw, "bytes": raw * size},
-            {"frames": weir, "bytes": weir * size, "resent": 0, "rtt_us": 100},
-            {"frames": tcp, "bytes": tcp * size})
+    each = (("raw", 2 * weir), ("testpmd", peer), ("weir", weir), ("tcp", tcp))
+    return {who: {"frames": n, "bytes": n * size, "resent": 0, "rtt_us": 100}
+            for who, n in each if n is not None}
 
 
 class Link(unittest.TestCase):
@@ -204,20 +204,26 @@ class Link(unittest.TestCase):
     def test_a_round_is_compared_with_itself(self):
         d = link.describe([link_round(100, 95, 40), link_round(50, 47, 20),
                            link_round(10, 4, 8)])
-        self.assertEqual(d["ratio"], {"min": 0.4, "median": 0.94, "max": 0.95})
+        self.assertEqual(d["testpmd_ratio"], {"min": 0.4, "median": 0.94, "max": 0.95})
+        self.assertEqual(d["raw_ratio"]["median"], 0.5)
         self.assertEqual(d["tcp_ratio"]["min"], 0.5)
 
     def test_within_its_bounds_nothing_is_said(self):
         self.assertEqual(self.breaches([link_round(100, 90, 45)]), [])
 
     def test_each_bound_is_one(self):
-        self.assertIn("0.89 of the bare loop", self.breaches([link_round(100, 89, 10)])[0])
+        self.assertIn("0.89 of dpdk-testpmd", self.breaches([link_round(100, 89, 10)])[0])
         self.assertIn("1.9 times TCP", self.breaches([link_round(100, 95, 50)])[0])
         self.assertIn("3.9 times TCP",
                       self.breaches([link_round(100, 39, 10, "1518")], "1518")[0])
-        self.assertIn("0.59 of the bare loop", self.breaches([link_round(100, 59, 1, "64")],
-                                                             "64")[0])
+        self.assertIn("0.59 of dpdk-testpmd", self.breaches([link_round(100, 59, 1, "64")],
+                                                            "64")[0])
         self.assertIn("costs 11 %", self.breaches([link_round(100, 90, 45)], lossy=89)[0])
+
+    def test_without_the_peer_it_does_not_pass(self):
+        rounds = [link_round(None, 1, 1, "64")]
+        self.assertIn("not judged", self.breaches(rounds, "64")[0])
+        self.assertIn("     -   ", link.line("memif", "64", link.describe(rounds)))
 
     def test_a_buffer_fills_its_frames(self):
         for row in link.ROWS[1:]:

@@ -1,0 +1,105 @@
+"""Packets that dpdk-testpmd makes, over memif and over vhost, at all the speed it has: what it says
+it sent is what the ledgers of the sources account for, and what the flows add up to; what found no
+room in a port it knows itself."""
+
+import os
+import re
+import sys
+import time
+
+from captures import output_totals
+from harness import ROOT, Skip, expect, expect_equal
+from processes import free_port
+
+sys.path.append(ROOT)
+from bench import testpmd  # noqa: E402  pylint: disable=wrong-import-position
+
+TIMEOUT = 90
+SEND_S = 0.3
+FRAME_BYTES = 124  # in txonly mode without check sequence, in flowgen mode with it
+CHECK_BYTES = 4
+FLOWS = 64
+TXONLY = ("198.18.0.1", "198.18.0.2")  # from whom to whom, in that mode
+
+JOB = """
+name: generated
+vertices:
+  - uid: ingest0
+    operators:
+      - {uid: source0, type: nic-source, port: net_memif0}
+      - {uid: parse0, type: flow-parse}
+  - uid: ingest1
+    operators:
+      - {uid: source1, type: nic-source, port: net_vhost0}
+      - {uid: parse1, type: flow-parse}
+  - uid: metering
+    operators:
+      - {uid: window, type: flow-window, size: 1 s}
+      - {uid: sink, type: file-sink, path: flows, format: flow-csv}
+edges:
+  - {from: ingest0, to: metering, partition: hash}
+  - {from: ingest1, to: metering, partition: hash}
+"""
+
+
+def start(w, port):
+    """The job, a port of each kind."""
+    ports = {"net_memif0": f"role=server,socket-abstract=no,socket={w.path('memif.sock')}",
+             "net_vhost0": f"iface={w.path('vhost.sock')}"}
+    config = {"weir.nic.ports": ";".join(ports), "rest.bind-port": port,
+              "weir.eal.args": " ".join(f"--vdev={n},{how}" for n, how in ports.items())}
+    return w.run(w.write("generated.yaml", JOB), {"sink.path": w.path("out")}, config)
+
+
+def generate(w, program, device, name):
+    """Full speed in both modes; packets sent in each, and those that found no room."""
+    directory = w.path(name)
+    os.mkdir(directory)
+    core = min(os.sched_getaffinity(0))
+    sent, refused = {}, 0
+    with testpmd.Testpmd(program, directory, core, device, "txonly", FRAME_BYTES,
+                         (f"--flowgen-flows={FLOWS}",)) as generator:
+        generator.await_link()
+        for mode in ("txonly", "flowgen"):
+            generator.ask(f"set fwd {mode}")
+            before = generator.counters()["tx"]
+            generator.ask("start")
+            time.sleep(SEND_S * w.factor)
+            said = generator.ask("stop")
+            sent[mode] = generator.counters()["tx"] - before
+            refused += int(re.search(r"TX-dropped:\s+(\d+)", said)[1])
+        time.sleep(SEND_S)  # the port keeps what its peer takes away with it
+    return sent, refused
+
+
+def test(w):
+    program = testpmd.find()
+    if program is None:
+        raise Skip(testpmd.MISSING)
+    port = free_port()
+    r = start(w, port)
+    w.wait_for(lambda: os.path.exists(w.path("memif.sock")), "the ports are there")
+    sent = {}
+    devices = {"memif": testpmd.memif(w.path("memif.sock"), "client"),
+               "vhost": testpmd.virtio_user(w.path("vhost.sock"), False)}
+    for i, (name, device) in enumerate(devices.items()):
+        sent[f"source{i}"], refused = generate(w, program, device, name)
+        print(f"{name}: {sent[f'source{i}']} sent, {refused} found no room in the port")
+        expect(min(sent[f"source{i}"].values()) > 1000, f"packets sent over {name}")
+    w.weir_json("stop", "generated", "--savepoint", w.path("savepoint"), "--drain", "--rest",
+                f"127.0.0.1:{port}")
+    summary = r.summary()
+    for source, modes in sent.items():
+        expect_equal(summary["ledger"][source]["packets"], sum(modes.values()),
+                     f"packets to {source} as testpmd says: {summary['ledger'][source]}")
+    taken = sum(summary["ledger"][source]["taken"] for source in sent)
+    totals = output_totals(w.lines("out"))
+    packets = sum(count for count, _ in totals.values())
+    expect_equal(packets + sum(summary["unparsed"].values()), taken, "in flows, or unparsed")
+    for pair, (count, octets) in totals.items():
+        size = FRAME_BYTES if pair == TXONLY else FRAME_BYTES - CHECK_BYTES
+        expect_equal(octets, count * size, f"bytes of {pair}")
+    lost = sum(sum(modes.values()) for modes in sent.values()) - taken
+    of_one_flow = sum(modes["txonly"] for modes in sent.values())
+    expect(0 <= of_one_flow - totals[TXONLY][0] <= lost, f"{totals[TXONLY]} of {of_one_flow}")
+    expect_equal(len(totals), FLOWS + 1, "flows")
