@@ -5,7 +5,6 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
-#include "dataplane/checkpoint/task_state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -115,8 +114,7 @@ static bool is_kept(int directory, const char *name, struct keeping *k)
 {
 	struct stat old, newest;
 
-	if (!k->is_on || !is_plain(name) || strncmp(name, CHANNEL_STATE_PREFIX,
-				sizeof(CHANNEL_STATE_PREFIX) - 1) == 0)
+	if (!k->is_on || !is_plain(name))
 		return false;
 	if (fstatat(directory, name, &old, AT_SYMLINK_NOFOLLOW) != 0 ||
 			!S_ISREG(old.st_mode) || old.st_nlink != 1 ||

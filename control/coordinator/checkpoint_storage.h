@@ -41,8 +41,8 @@ int checkpoint_storage_delete(const struct deletion *d);
 struct storage_successor {
 	int64_t id;
 	int64_t newest_id; /* the newest completed one */
-	/* Files of states that the newest has too, under the same name, stay to be written over:
-	 * their room on the disk need not be freed and found again.  So many bytes at most.  The
+	/* Files that the newest has too, under the same name, stay to be written over: their room
+	 * on the disk need not be freed and found again.  So many bytes at most.  The
 	 * metadata stays as METADATA_SPARE_FILE. */
 	uint64_t kept_bytes_max;
 };

@@ -64,7 +64,10 @@ bool channel_file_submit(struct channel_state_executor *e, struct channel_file *
 static bool ask(struct channel_state_executor *e, struct channel_file *f, enum store_op op,
 		enum channel_disk_phase next)
 {
-	struct store_request r = {.op = op, .flags = STORE_CREATE};
+	struct store_request r = {
+		.op = op,
+		.flags = e->is_reusing ? STORE_OVERWRITE : STORE_CREATE,
+	};
 
 	if (e->config.has_direct)
 		r.flags |= STORE_DIRECT;
@@ -188,6 +191,19 @@ static uint32_t write_table(struct channel_state_executor *e, struct channel_fil
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
+/* The directory of a checkpoint may hold the file of one that is no more (SL-2), whose room on the
+ * disk is ours: what was right the last time is tried first. */
+static bool must_open_otherwise(
+		struct channel_state_executor *e, struct channel_file *f, int64_t result)
+{
+	if (f->is_second_try || !channel_file_is_live(f) ||
+			result != (e->is_reusing ? -ENOENT : -EEXIST))
+		return false;
+	e->is_reusing = !e->is_reusing;
+	f->is_second_try = true;
+	return true;
+}
+
 static void finish_disk(struct channel_state_executor *e, struct channel_file *f,
 		enum store_op op, int64_t result)
 {
@@ -195,6 +211,8 @@ static void finish_disk(struct channel_state_executor *e, struct channel_file *f
 	case STORE_OPEN:
 		f->fd = result < 0 ? -1 : (int32_t)result;
 		f->disk_phase = result < 0 ? DISK_NONE : DISK_OPEN;
+		if (must_open_otherwise(e, f, result))
+			return;
 		break;
 	case STORE_ALLOCATE:
 		f->disk_phase = DISK_OPEN;

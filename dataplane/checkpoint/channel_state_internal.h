@@ -70,6 +70,7 @@ struct channel_file {
 	uint64_t table_bytes, table_written; /* bytes issued of the table, header last */
 	uint32_t section_count;
 	bool is_header_issued;
+	bool is_second_try;      /* to open it: it was not as the last time */
 	bool is_participant[CHANNEL_STATE_SUBTASKS_MAX]; /* subtasks it waits for */
 	struct held_channel *channels;
 	uint32_t *active;        /* ring of channel numbers */
@@ -105,6 +106,7 @@ struct channel_state_executor {
 	struct channel_state_executor_config config;
 	uint64_t now_ns, progress_ns; /* when the disk last answered, or had nothing to do */
 	bool is_fresh;                /* nobody has stepped since it had nothing to do */
+	bool is_reusing;              /* there was a file to write over, the last time */
 	int64_t ongoing_id;           /* CS-13; -1: none yet */
 	struct channel_file *ongoing; /* NULL: it is over */
 	int ongoing_status;           /* of an ongoing id that failed by the disk */
