@@ -23,6 +23,7 @@ struct work {
 	struct job_master *jm;
 	uint64_t token;
 	int64_t id;
+	int64_t ids_end; /* of those to be reserved: the first behind them */
 	int status;
 	char directory[STORAGE_PATH_BYTES]; /* of savepoints; "": it is a checkpoint */
 	uint64_t numbers[SAVEPOINT_NAMES_COUNT];
@@ -68,9 +69,37 @@ static void reserve(void *context)
 	struct work *w = context;
 
 	crash_point("before-id");
-	w->status = ha_store_write_next_id(
-			w->jm->services.ha, w->jm->spec->id, w->id + HA_ID_BLOCK_COUNT);
+	w->status = ha_store_write_next_id(w->jm->services.ha, w->jm->spec->id, w->ids_end);
 	crash_point("after-id");
+}
+
+static void note_reserved(const struct work *w)
+{
+	if (w->status == 0 && w->ids_end > w->jm->reserved_id)
+		w->jm->reserved_id = w->ids_end;
+}
+
+static void on_reserved_ahead(void *context)
+{
+	struct work *w = context;
+
+	tell(w, "ids cannot be reserved ahead");
+	w->jm->is_reserving = false;
+	note_reserved(w);
+	free(w);
+}
+
+/* The next block is durable before it is needed: no trigger waits for it. */
+static void reserve_ahead(struct job_master *jm)
+{
+	const struct checkpoint_decision first = {.checkpoint_id = jm->reserved_id};
+
+	if (jm->is_reserving || jm->reserved_id - jm->next_id > HA_ID_BLOCK_COUNT / 2)
+		return;
+	jm->is_reserving = true;
+	struct work *w = work_of(jm, &first);
+	w->ids_end = w->id + HA_ID_BLOCK_COUNT;
+	job_post_quiet(jm, reserve, on_reserved_ahead, w);
 }
 
 static void give_id(struct job_master *jm, uint64_t token)
@@ -79,6 +108,7 @@ static void give_id(struct job_master *jm, uint64_t token)
 
 	checkpoint_coordinator_on_id_drawn(jm->checkpoints, token, 0, id, job_now());
 	job_pump(jm);
+	reserve_ahead(jm);
 }
 
 static void on_reserved(void *context)
@@ -87,9 +117,8 @@ static void on_reserved(void *context)
 	struct job_master *jm = w->jm;
 
 	tell(w, "its id cannot be reserved");
+	note_reserved(w);
 	if (w->status == 0) {
-		if (w->id + HA_ID_BLOCK_COUNT > jm->reserved_id)
-			jm->reserved_id = w->id + HA_ID_BLOCK_COUNT;
 		give_id(jm, w->token);
 	} else {
 		checkpoint_coordinator_on_id_drawn(
@@ -107,6 +136,7 @@ void job_io_draw_id(struct job_master *jm, const struct checkpoint_decision *d)
 	}
 	struct work *w = work_of(jm, d);
 	w->id = jm->next_id;
+	w->ids_end = w->id + HA_ID_BLOCK_COUNT;
 	job_post(jm, reserve, on_reserved, w);
 }
 

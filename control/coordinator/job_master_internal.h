@@ -87,7 +87,8 @@ struct job_master {
 	bool is_periodic_off;       /* somebody asked for that */
 	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
 	bool is_released;           /* all tasks were told that they may end (TK-13) */
-	int64_t next_id, reserved_id;
+	int64_t next_id, reserved_id; /* to be given out next; the first that may not yet be */
+	bool is_reserving;          /* more of them, ahead of need */
 	struct directories_ahead ahead;
 	uint32_t hook; /* of the job file */
 	uint8_t *hook_state;

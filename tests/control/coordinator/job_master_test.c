@@ -120,6 +120,30 @@ Test(job_master, says_that_a_checkpoint_waits_for_its_id_when_the_disk_does_not_
 	WAIT_UNTIL(record()->confirmed_id >= 1);
 }
 
+/* Ids are reserved 64 at a time; another coordinator begins behind all that are (FO-10). */
+Test(job_master, reserves_the_next_ids_when_half_of_those_it_has_are_used)
+{
+	set("execution.checkpointing.interval=%s", "1 ms");
+	run_to(20);
+	restart_coordinator();
+	WAIT_UNTIL(record()->confirmed_id > 64);
+	int64_t first = 65;
+	cr_assert_lt(record()->confirmed_id, first + 30, "half of the first block was not used");
+	WAIT_UNTIL(record()->confirmed_id >= first + 40);
+	restart_coordinator();
+	WAIT_UNTIL(record()->confirmed_id >= first + 2 * 64);
+	cr_assert_lt(record()->confirmed_id, first + 2 * 64 + 30);
+}
+
+/* No trigger waits for a block: what is durable is always ahead. */
+Test(job_master, draws_every_id_of_many_blocks_once_and_in_order)
+{
+	set("execution.checkpointing.interval=%s", "1 ms");
+	run_to(200);
+	cr_assert_eq(job_master_counts(job).checkpoints_failed, 0);
+	cr_assert_geq(job_master_counts(job).checkpoints_completed, 199);
+}
+
 Test(job_master, says_of_a_failed_checkpoint_who_was_waited_for_in_which_phase_and_how_long)
 {
 	set("execution.checkpointing.timeout=%s", "50 ms");
