@@ -22,11 +22,14 @@ PYTHON = "/usr/bin/python3"
 # What a guest loads, each behind what it needs.
 DISKS = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 VFIO = ("vfio_iommu_type1", "vfio-pci")
+# Taps, a bridge between them, and what DPDK's rules for a tap are made of.
+TAP = ("tun", "bridge", "sch_multiq", "sch_ingress", "cls_flower", "act_skbedit", "act_gact")
 NIC_MODULES = {"e1000e": "e1000e", "vmxnet3": "vmxnet3", "virtio": "virtio_net"}
 
 PROGRAMS = ("weir", "weir-coordinator", "weir-taskmanager")
 # EAL loads every driver of its folder, here a hundred at the speed of an emulated processor.
-DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_vmxnet3", "net_virtio")
+DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_vmxnet3", "net_virtio",
+           "net_tap")
 # (package, its programs that guests need)
 TOOLS = {"busybox-static": "busybox", "pciutils": "lspci", "dpdk": "dpdk-devbind.py"}
 HOST_TOOLS = {"qemu-system-x86": "qemu-system-x86_64", "e2fsprogs": "mke2fs"}
@@ -184,9 +187,10 @@ class Initramfs:
                 os.path.getmtime(self.path) <= os.path.getmtime(source) for source in sources):
             self.make()
 
-    def modules(self, nics):
+    def modules(self, nics, more=()):
         """Names, in the order in which they are loaded."""
-        names = DISKS + ((VFIO + tuple(NIC_MODULES[nic] for nic in nics)) if nics else ())
+        names = DISKS + more + (
+            (VFIO + tuple(NIC_MODULES[nic] for nic in nics)) if nics else ())
         return [os.path.basename(path)[:-len(".ko")]
                 for path in order(self.kernel, self.needs, names)]
 
@@ -199,7 +203,8 @@ class Initramfs:
         shutil.copy(busybox, os.path.join(stage, "bin", "busybox"))
         shutil.copy(os.path.join(HERE, "guest_init"), os.path.join(stage, "init"))
         os.chmod(os.path.join(stage, "init"), 0o755)
-        for path in order(self.kernel, self.needs, DISKS + VFIO + tuple(NIC_MODULES.values())):
+        for path in order(self.kernel, self.needs,
+                          DISKS + VFIO + TAP + tuple(NIC_MODULES.values())):
             shutil.copy(os.path.join(self.kernel.modules, path), os.path.join(stage, "modules"))
         with open(self.path + ".new", "wb") as file, \
                 subprocess.Popen([busybox, "find", "."], cwd=stage,

@@ -23,28 +23,30 @@ class Failed(Exception):
 
 
 class Machine:
-    """One boot of a guest with two NICs of each of those kinds, until power off or a cut."""
+    """One boot of a guest with two NICs of each of those kinds and modules beside theirs, until
+    power off or a cut."""
 
-    def __init__(self, world, disk, nics, words):
+    def __init__(self, world, disk, nics, words, modules=()):
         self.lines = queue.Queue()
         self.console = disk + ".console"
         self.begun = time.monotonic()
         self.child = subprocess.Popen(  # pylint: disable=consider-using-with
-            self.words(world, disk, nics, words), stdin=subprocess.DEVNULL,
+            self.words(world, disk, nics, words, modules), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
     @staticmethod
-    def words(world, disk, nics, words):
+    def words(world, disk, nics, words, modules):
         line = [find_program("qemu-system-x86_64", "qemu-system-x86"),
                 "-machine", "q35", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max",
-                "-smp", "2", "-m", "1024" if nics else "512", "-nodefaults", "-no-user-config",
+                "-smp", "2", "-m", "1024" if nics or modules else "512",
+                "-nodefaults", "-no-user-config",
                 "-display", "none", "-no-reboot", "-serial", "stdio",
                 *(["-device", "intel-iommu,intremap=on,aw-bits=48"] if nics else []),
                 "-kernel", world.vmlinux, "-initrd", world.initramfs.path,
                 "-append", f"{BOOT} {HUGEPAGES if nics else ''} "
-                           f"weir.modules={','.join(world.initramfs.modules(nics))} "
+                           f"weir.modules={','.join(world.initramfs.modules(nics, modules))} "
                            f"weir.run={','.join(words)}",
                 "-drive", f"file={world.root},if=none,id=root,format=raw,readonly=on",
                 "-device", "virtio-blk-pci,drive=root,addr=8",
