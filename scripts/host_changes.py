@@ -189,9 +189,20 @@ def away(host, cores):
     return found
 
 
+GOVERNORS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
+
+
 def governors(host, wanted):
+    """Of each core that has one.  Refuses a governor that the kernel does not have."""
+    paths = host.names(GOVERNORS)
+    if not paths:
+        raise Refusal("governor: this kernel sets no clock (a guest, or no cpufreq driver)")
+    for path in paths:
+        known = host.read(os.path.dirname(path) + "/scaling_available_governors")
+        if known is not None and wanted not in known.split():
+            raise Refusal(f"governor: this kernel has no {wanted}; there are: {known}")
     return [Setting(host, f"governor of core {path.split('/')[5][3:]}", path, wanted)
-            for path in host.names("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")]
+            for path in paths]
 
 
 class Journal:
@@ -233,9 +244,13 @@ class Journal:
             self.save()
             raise
 
+    def ahead(self):
+        """What undo puts back, in its order: (what, what it was)."""
+        return list(reversed(list(self.entries.items())))
+
     def undo(self, host):
         """Puts everything back, last first; yields (what, error or None)."""
-        for key, was in reversed(list(self.entries.items())):
+        for key, was in self.ahead():
             try:
                 put_back(host, key, was)
             except (Refusal, OSError) as error:

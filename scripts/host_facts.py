@@ -102,9 +102,9 @@ class Host:
     # ---- questions ----
 
     def nodes(self):
-        """NUMA nodes with memory files of their own; none on a kernel without NUMA."""
-        return [int(path.rpartition("node")[2])
-                for path in self.names("/sys/devices/system/node/node[0-9]*")]
+        """NUMA nodes that have memory; none on a kernel without NUMA."""
+        return [int(path.split("/")[5][len("node"):])
+                for path in self.names("/sys/devices/system/node/node[0-9]*/hugepages")]
 
     def page_file(self, kib, node):
         base = f"/sys/devices/system/node/node{node}" if node is not None else "/sys/kernel/mm"
@@ -172,13 +172,19 @@ class Host:
         return set().union(*(self.lower(name) for name in found)) if found else set()
 
     def session(self):
-        """Interfaces that carry the ssh session this runs in."""
+        """Interfaces that carry the ssh session this runs in; what a terminal that outlived its
+        session (tmux) says may be old, so those of all above it count."""
+        found = set()
         for environment in self.environments():
             words = environment.get("SSH_CONNECTION", "").split()
-            if len(words) == 4:
-                name = self.addresses().get(words[2].partition("%")[0])
-                return self.lower(name) if name else set()
-        return set()
+            name = self.addresses().get(words[2].partition("%")[0]) if len(words) == 4 else None
+            if name:
+                found |= self.lower(name)
+        return found
+
+    def is_running(self, name):
+        """Whether a program of that name runs."""
+        return any(self.read(path) == name for path in self.names("/proc/[0-9]*/comm"))
 
     def routed(self):
         """Interfaces with any route over IPv4."""

@@ -8,6 +8,7 @@ import importlib.util
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -35,7 +36,7 @@ class Kernel(Host):
         self.pages_max = 1000
         self.refuses = set()  # drivers that take no device
         self.managed = set()  # interrupts that stay
-        self.is_session_over = "eth0"
+        self.sessions = ["192.0.2.9"]
         self.log = []
 
     def put(self, path, text):
@@ -70,7 +71,8 @@ class Kernel(Host):
         return {"192.0.2.9": "eth0", "192.0.2.10": "eth1"}
 
     def environments(self):
-        return [{"HOME": "/"}, {"SSH_CONNECTION": f"192.0.2.1 5000 {self.is_session_over} 22"}]
+        return [{"HOME": "/"}] + [{"SSH_CONNECTION": f"192.0.2.1 5000 {address} 22"}
+                                  for address in self.sessions]
 
     def write(self, path, text):
         self.log.append((path, text))
@@ -133,6 +135,74 @@ class HostSetup(unittest.TestCase):
         self.assertEqual(self.host.driver(NIC), "ixgbe")
         self.assertFalse(os.path.exists(self.journal))
 
+    def test_pages_are_reserved_on_each_node_with_memory_or_on_the_one_that_is_named(self):
+        other = PAGES.replace("node0", "node1")
+        self.host.put(other, "0")
+        self.host.put("/sys/devices/system/node/node2/cpulist", "8-15")  # has none
+        self.assertEqual(self.run_it("--hugepages", "2M:10")[0], 0)
+        self.assertEqual((self.host.read(PAGES), self.host.read(other)), ("10", "10"))
+        self.assertEqual(self.run_it("--hugepages", "2M:20@1")[0], 0)
+        self.assertEqual((self.host.read(PAGES), self.host.read(other)), ("10", "20"))
+        self.host.log.clear()
+        self.assertIn("no NUMA node 2; there are: 0, 1", self.refused("--hugepages", "2M:1@2"))
+        self.assertIn("1048576 kB on node 0: this kernel has none",
+                      self.refused("--hugepages", "1G:1"))
+        self.assertEqual(self.run_it("--undo")[0], 0)
+        self.assertEqual((self.host.read(PAGES), self.host.read(other)), ("3", "0"))
+
+    def test_a_kernel_without_numa_has_pages_too(self):
+        os.remove(self.host.root + PAGES)
+        shutil.rmtree(self.host.root + "/sys/devices/system/node")
+        pages = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+        self.host.put(pages, "0")
+        self.assertEqual(self.run_it("--hugepages", "2M:4")[0], 0)
+        self.assertEqual(self.host.read(pages), "4")
+
+    def test_the_governor_of_every_core_is_set_and_put_back(self):
+        files = self.add_governors("powersave", "schedutil")
+        status, said, _ = self.run_it("--check", "--governor", "performance")
+        self.assertEqual((status, len(said["rows"])), (1, 2))
+        self.assertEqual(self.run_it("--governor", "performance")[0], 0)
+        self.assertEqual([self.host.read(file) for file in files], ["performance"] * 2)
+        self.assertEqual(self.run_it("--undo")[0], 0)
+        self.assertEqual([self.host.read(file) for file in files], ["powersave", "schedutil"])
+
+    def test_a_governor_that_is_not_to_be_had_is_refused_before_anything_changes(self):
+        self.assertIn("sets no clock", self.refused("--hugepages", "2M:9", "--governor", "fast"))
+        self.add_governors("powersave", "powersave")
+        self.assertIn("no fast; there are: performance powersave schedutil",
+                      self.refused("--hugepages", "2M:9", "--governor", "fast"))
+
+    def add_governors(self, *now):
+        folders = [f"/sys/devices/system/cpu/cpu{i}/cpufreq/" for i in range(len(now))]
+        for folder, name in zip(folders, now):
+            self.host.put(folder + "scaling_governor", name)
+            self.host.put(folder + "scaling_available_governors",
+                          "performance powersave schedutil")
+        return [folder + "scaling_governor" for folder in folders]
+
+    def test_undo_with_check_shows_what_it_would_put_back(self):
+        self.assertEqual(self.run_it("--undo", "--check")[0], 0)
+        self.run_it("--hugepages", "2M:10", "--bind", NIC)
+        self.host.log.clear()
+        status, said, _ = self.run_it("--undo", "--check")
+        self.assertEqual((status, said["state"], self.host.log), (1, "to do", []))
+        self.assertEqual([row["is"] for row in said["rows"]],
+                         ["would be put back to ixgbe", "would be put back to 3"])
+        self.assertEqual(self.run_it("--undo")[0], 0)
+        self.assertEqual(self.host.read(PAGES), "3")
+
+    def test_what_cannot_be_put_back_stays_in_the_journal(self):
+        self.run_it("--hugepages", "2M:10", "--bind", NIC)
+        self.host.refuses = {"ixgbe"}
+        status, said, _ = self.run_it("--undo")
+        self.assertEqual((status, said["state"]), (1, "failed"))
+        self.assertIn("expected driver ixgbe", said["rows"][0]["is"])
+        self.assertEqual(self.host.read(PAGES), "3")
+        self.host.refuses = set()
+        self.assertEqual(self.run_it("--undo")[0], 0)
+        self.assertEqual(self.host.driver(NIC), "ixgbe")
+
     def test_undo_goes_back_to_before_the_first_of_two_runs(self):
         self.run_it("--hugepages", "2M:10")
         self.run_it("--hugepages", "2M:20")
@@ -172,7 +242,11 @@ class HostSetup(unittest.TestCase):
         self.assertIn("eth1 carries the default route", self.refused("--bind", NIC))
 
     def test_the_nic_of_the_session_is_refused(self):
-        self.host.is_session_over = "192.0.2.10"
+        self.host.sessions = ["192.0.2.10"]
+        self.assertIn("eth1 carries the session", self.refused("--bind", NIC, "--force"))
+
+    def test_the_nic_of_the_session_is_refused_also_in_a_terminal_that_outlived_another(self):
+        self.host.sessions = ["198.51.100.7", "192.0.2.10"]
         self.assertIn("eth1 carries the session", self.refused("--bind", NIC, "--force"))
 
     def test_an_interface_with_routes_needs_force(self):
@@ -216,6 +290,35 @@ class HostSetup(unittest.TestCase):
         self.assertIn("isolcpus=2-3", said["note"])
         self.assertEqual(self.run_it("--undo")[0], 0)
         self.assertEqual(self.host.read("/proc/irq/25/smp_affinity_list"), "2")
+
+    def test_what_the_kernel_was_started_with_is_not_advised_again(self):
+        for words, advised in (("isolcpus=managed_irq,domain,1-3 nohz_full=2-3 rcu_nocbs=0-3", []),
+                               ("isolcpus=1 nohz_full=2-3", ["isolcpus=1-3", "rcu_nocbs=2-3"])):
+            self.host.put("/proc/cmdline", "ro quiet " + words)
+            note = self.run_it("--check", "--cores", "2-3")[1]["note"]
+            self.assertEqual([word for word in note.split() if "=" in word], advised)
+
+    def test_a_daemon_that_moves_interrupts_back_is_named(self):
+        self.host.put("/proc/17/comm", "irqbalance")
+        note = self.run_it("--check", "--cores", "2-3")[1]["note"]
+        self.assertIn("systemctl disable --now irqbalance", note)
+        self.assertIn("IRQBALANCE_BANNED_CPULIST=2-3", note)
+        self.host.put("/proc/17/comm", "bash")
+        self.assertNotIn("irqbalance", self.run_it("--check", "--cores", "2-3")[1]["note"])
+
+    def test_interrupts_need_a_core_to_go_to(self):
+        self.assertIn("no core is left beside 0-3", self.refused("--cores", "0-3"))
+
+    def test_what_is_there_is_shown_and_nothing_is_changed(self):
+        self.host.add_nic(OTHER, "mlx5_core", "eth0", group="8")
+        status, said, _ = self.run_it()
+        rows = {row["what"]: row["is"] for row in said["rows"]}
+        self.assertEqual((status, self.host.log), (0, []))
+        self.assertEqual(rows["hugepages 2048 kB, node 0"], "3")
+        self.assertEqual(rows[f"NIC {NIC}"], "driver ixgbe, interface eth1, IOMMU")
+        for word in ("default route", "your session", "stays with the kernel"):
+            self.assertIn(word, rows[f"NIC {OTHER}"])
+        self.assertIn("sets no clock", rows["governor"])
 
     def test_a_torn_journal_is_refused_and_nothing_changes(self):
         os.makedirs(os.path.dirname(self.journal))
