@@ -1,17 +1,24 @@
 """rfc2544: how many packets a second a job forwards without losing one, and how late they are.
 
-Packets of one size go from a generator (bench/packet_end.c, a core of its own) over a memif to
-nic-source, through the job and nic-sink, and back to the generator.  A binary search finds the
-highest rate at which all of a trial come back (RFC 2544, 26.1); at that rate, or the nearest below
-it that holds when tried again, the time from when a packet was due to when it is back is measured
-(26.2).  `most` is what comes back when far more is offered.
+Packets of one size go from a generator, on a core of its own, over a memif to nic-source, through
+the job and nic-sink, and back to the generator.  There are two, one after the other:
 
-On a host with NICs the same job runs on a port at vfio-pci, with a generator on another host:
-  weir run bench/rfc2544.yaml --set source.port=0000:03:00.0 --set sink.port=0000:03:00.0 \\
-      -D weir.nic.ports=0000:03:00.0 -D weir.idle=spin
-and Pktgen-DPDK there, whose rate is halved by hand from `set 0 rate 100` on until `page main`
-shows as many received as sent:
-  pktgen -l 0-2 -n 4 -- -P -m 1.0        (set 0 size 64; set 0 count 0; start 0; stop 0)
+dpdk-testpmd knows no rate on a virtual port.  It goes round: so many packets at once are sent
+(`start tx_first`) and each that is back is sent again, so that none finds a full ring; its rate is
+the highest of some such numbers of which none was missing at the end.  And it floods, in flowgen
+mode: what comes back of all it can offer.
+
+bench/packet_end knows rates.  A binary search finds the highest at which all of a trial come back
+(RFC 2544, 26.1); at that rate, or the nearest below it that holds when tried again, the time from
+when a packet was due to when it is back is measured (26.2).  A packet for which the port has no
+room when it is due is lost.  `flood` is what comes back when far more is offered.  It has IMIX,
+too: dpdk-testpmd sends one size at a time.
+
+On a host with NICs the same job runs on two ports at vfio-pci, with a generator on another host:
+  weir run bench/rfc2544.yaml --set source.port=0000:03:00.0 --set sink.port=0000:03:00.1 \\
+      -D 'weir.nic.ports=0000:03:00.0;0000:03:00.1' -D weir.idle=spin
+and Pktgen-DPDK there, in the folder of its sources, whose script searches for each frame size:
+  pktgen -l 0-4 -n 4 -- -P -m "[1:2].0,[3:4].1" -f scripts/rfc2544_tput_test.lua
 """
 
 import json
@@ -20,10 +27,12 @@ import os
 import subprocess
 import time
 
+from bench import testpmd
 from bench.harness import MACHINE, ROOT, BenchError, Result, RunningJob, Scratch, say, two_cores
 
 ABOUT = "packets a second from port to job to port without a loss, and how late they are"
-NEEDS = "two cores; about a minute, --seconds 20 for a quick look"
+NEEDS = ("two cores, dpdk-testpmd (package dpdk-dev); about a minute and a half, --seconds 20 for "
+         "a quick look")
 TARGETS = ["weir", "weir-coordinator", "weir-taskmanager", "bench/packet_end"]
 
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -38,6 +47,9 @@ RANGE = 256                  # of the most that came back to the least that is t
 LATE_US = 200
 BACK_OFF = 0.8               # the next rate, when one that held does not hold again
 START_TIMEOUT_S = 20
+BURST = 32                   # of dpdk-testpmd
+BURSTS_ROUND = (1, 4, 16, 31)  # that go round at once; a ring holds 1024
+DRAIN_S, STILL_S = 0.5, 0.02
 
 
 class Generator:
@@ -76,6 +88,72 @@ class Generator:
         self.process.stdout.close()
 
 
+class Peer:
+    """dpdk-testpmd: what goes round, and a flood."""
+
+    def __init__(self, program, directory, path, core):
+        self.testpmd = testpmd.Testpmd(program, directory, core, testpmd.memif(path, "client"),
+                                       "flowgen", SIZES[0])
+
+    def __enter__(self):
+        self.testpmd.await_link()
+        return self
+
+    def __exit__(self, *_):
+        self.testpmd.__exit__()
+
+    def forward(self, mode, size, start, seconds):
+        """Packets a second that came back, and how many of all that were sent did not."""
+        peer = self.testpmd
+        before = peer.counters()
+        for command in (f"set txpkts {size}", f"set fwd {mode}", start):
+            peer.ask(command)
+        time.sleep(testpmd.WARM_UP_S)
+        peer.counters()
+        time.sleep(seconds)
+        rate = peer.counters()["rx_rate"]
+        for command in ("stop", "set fwd rxonly", "start"):  # what is still on the way
+            peer.ask(command)
+        until, after, last = time.monotonic() + DRAIN_S, peer.counters(), -1
+        while time.monotonic() < until and (after["rx"] > last or self.missing(before, after) > 0):
+            time.sleep(STILL_S)
+            last, after = after["rx"], peer.counters()
+        peer.ask("stop")
+        return rate, self.missing(before, peer.counters())
+
+    @staticmethod
+    def missing(before, after):
+        """Sent and not back between two moments."""
+        return (after["tx"] - before["tx"]) - (after["rx"] - before["rx"])
+
+    def measure(self, size, seconds):
+        """The highest rate of what goes round without a loss, of how many packets, and what came
+        back of a flood."""
+        best = (0, None)
+        for bursts in BURSTS_ROUND:
+            rate, missing = self.forward("io", size - testpmd.CHECK_BYTES,
+                                         f"start tx_first {bursts}", seconds)
+            if missing == 0:
+                best = max(best, (rate, bursts * BURST))
+        # In this mode its size is that with the check sequence.
+        flood, _ = self.forward("flowgen", size, "start", seconds)
+        return {"round_frames": best[0], "round_packets": best[1], "flood_frames": flood}
+
+
+def measure_peer(directory, path, core, seconds):
+    """{size: what dpdk-testpmd found}; of nothing where it is not here."""
+    program = testpmd.find()
+    if program is None:
+        say(f"rfc2544: dpdk-testpmd is SKIPPED: {testpmd.MISSING}")
+        return {}
+    found = {}
+    with Peer(program, directory, path, core) as peer:
+        for size in SIZES:
+            say(f"dpdk-testpmd, frames of {size} bytes")
+            found[size] = peer.measure(size, seconds)
+    return found
+
+
 def hold(generator, milliseconds, size, rate):
     """A trial; once more when it lost some while the generator itself stood still: what it then
     sends at once is no steady rate."""
@@ -109,8 +187,8 @@ def search(generator, size, steps, milliseconds):
     return 0.0, None, flood
 
 
-def describe(size, found):
-    """One row."""
+def describe(size, found, peer):
+    """One row; `peer` is what dpdk-testpmd found, or nothing."""
     rate, trial, flood = found
     wire = (IMIX_BYTES if size == IMIX else size) + GAP_BYTES
     row = {"frame_bytes": "IMIX" if size == IMIX else size, "zero_loss_frames": rate,
@@ -118,7 +196,7 @@ def describe(size, found):
            "offered_frames": flood["rate"]}
     for name in ("p50_us", "p99_us", "max_us", "behind_us"):
         row[name] = trial[name] if trial and rate > 0 else None
-    return row
+    return {**row, "testpmd": peer}
 
 
 def number(value, width, digits):
@@ -128,10 +206,14 @@ def number(value, width, digits):
 
 def line(row):
     """One row for people."""
-    return (f"{row['frame_bytes']:>6} {row['zero_loss_frames'] / 1e6:>9.3f} "
-            f"{row['zero_loss_bits'] / 1e9:>7.2f} {number(row['p50_us'], 9, 1)} "
-            f"{number(row['p99_us'], 9, 1)} {number(row['max_us'], 9, 1)} "
-            f"{number(row['behind_us'], 10, 1)} {row['most_frames'] / 1e6:>9.3f}")
+    peer = row["testpmd"] or {"round_frames": 0, "round_packets": None, "flood_frames": None}
+    rate = peer["round_frames"] / 1e6 if peer["round_packets"] else None
+    flood = peer["flood_frames"] / 1e6 if peer["flood_frames"] else None
+    return (f"{row['frame_bytes']:>6} {number(rate, 7, 3)} {number(peer['round_packets'], 6, 0)} "
+            f"{number(flood, 7, 3)} {row['zero_loss_frames'] / 1e6:>9.3f} "
+            f"{row['zero_loss_bits'] / 1e9:>7.2f} {number(row['p50_us'], 8, 1)} "
+            f"{number(row['p99_us'], 8, 1)} {number(row['max_us'], 8, 1)} "
+            f"{number(row['behind_us'], 8, 1)} {row['most_frames'] / 1e6:>8.3f}")
 
 
 def print_table(data):
@@ -139,11 +221,22 @@ def print_table(data):
     return "\n".join([
         f"nic-source -> nic-sink, one worker, over a memif; {MACHINE}; trials of "
         f"{data['trial_ms']} ms",
-        f"{'':>6} {'without a loss':^17} {'latency at that, us':^29} {'generator':>10} "
-        f"{'flood':>9}",
-        f"{'frame':>6} {'M/s':>9} {'Gbit/s':>7} {'p50':>9} {'p99':>9} {'max':>9} {'late, us':>10} "
-        f"{'most M/s':>9}",
+        f"dpdk-testpmd: {data['testpmd'] or 'SKIPPED, ' + testpmd.MISSING}",
+        f"{'':>6} {'dpdk-testpmd, M/s':^22} {'packet_end: no loss':^17}{'latency at that, us':^25} "
+        f"{'it was':>9} {'flood':>8}",
+        f"{'frame':>6} {'round':>7} {'of':>6} {'flood':>7} {'M/s':>9} {'Gbit/s':>7} {'p50':>8} "
+        f"{'p99':>8} {'max':>8} {'late, us':>8} {'M/s':>8}",
         *(line(row) for row in data["rows"]), "", "job options: " + " ".join(data["job_options"])])
+
+
+def breaches_of(rows):
+    """What could not be found."""
+    for row in rows:
+        size, peer = row["frame_bytes"], row["testpmd"]
+        if row["zero_loss_frames"] == 0:
+            yield f"frames of {size}: no rate without a loss"
+        if peer is not None and peer["round_packets"] is None:
+            yield f"frames of {size}: some of what dpdk-testpmd sent round did not come back"
 
 
 def run(build, seconds):
@@ -163,6 +256,7 @@ def run(build, seconds):
         try:
             job.await_start()
             job.await_running()
+            peer = measure_peer(scratch, path, other, milliseconds / 2000)
             generator = Generator(build, path, other)
             found = {}
             for size in (*SIZES, IMIX):
@@ -172,12 +266,15 @@ def run(build, seconds):
             if generator is not None:
                 generator.close()
             job.stop()
-    data = {"rows": [describe(size, f) for size, f in found.items()], "trial_ms": milliseconds,
-            "steps": steps, "generator": "bench/packet_end", "job_options": job.options,
-            "machine": MACHINE, "seconds": time.monotonic() - began}
-    series = {"without a loss": [r["zero_loss_frames"] / 1e6 for r in data["rows"]],
-              "most": [r["most_frames"] / 1e6 for r in data["rows"]]}
-    result = Result(print_table(data), data, series, "million frames/s")
-    result.breaches = [f"frames of {r['frame_bytes']}: no rate without a loss"
-                       for r in data["rows"] if r["zero_loss_frames"] == 0]
+    rows = [describe(size, f, peer.get(size)) for size, f in found.items()]
+    data = {"rows": rows, "trial_ms": milliseconds, "steps": steps, "testpmd": testpmd.find(),
+            "generator": "bench/packet_end", "job_options": job.options, "machine": MACHINE,
+            "seconds": time.monotonic() - began}
+    series = {"without a loss": [r["zero_loss_frames"] / 1e6 for r in rows],
+              "most": [r["most_frames"] / 1e6 for r in rows],
+              "dpdk-testpmd, round": [r["testpmd"]["round_frames"] / 1e6 for r in rows
+                                      if r["testpmd"]]}
+    result = Result(print_table(data), data, {k: v for k, v in series.items() if v},
+                    "million frames/s")
+    result.breaches = list(breaches_of(rows))
     return result

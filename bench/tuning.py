@@ -3,27 +3,32 @@
 keyed-count at full speed, two jobs at a time that take turns on the cores, phase by phase (the
 other one is stopped by signal): one as it comes, on pages of 4 KiB with a worker that spins on each
 of two cores, and one that differs in a single setting.  Then each alone at a fixed low rate: how
-much of a core its TaskManager takes.  What this host lacks is skipped, with the command that gives
-it.
+much of a core its TaskManager takes.  And paced: the job of `rfc2544` on one of the cores, with
+packets from the other at times that are fixed beforehand, and how late they are back; where the
+setting is how many workers there are, that one is not comparable.  What this host lacks is not
+measured, and its row says why, with the command that gives it.
 """
 
 import os
 import re
 import time
 
-from bench.harness import (MACHINE, BenchError, Result, RunningJob, Scratch, say, spread,
+from bench import rfc2544
+from bench.harness import (MACHINE, ROOT, BenchError, Result, RunningJob, Scratch, say, spread,
                            two_cores)
 from bench.keyed_count import GUARD_S, PHASE_S, Meter
 
 ABOUT = "what page size, spinning and workers a core are worth, to one job"
-NEEDS = "two cores, 1 GiB of memory; hugepages for some rows; about a minute"
-TARGETS = ["weir", "weir-coordinator", "weir-taskmanager"]
+NEEDS = "two cores, 1 GiB of memory; hugepages for some rows; about two minutes"
+TARGETS = ["weir", "weir-coordinator", "weir-taskmanager", "bench/packet_end"]
 
 KEYS = 1 << 19
 SLOW_RATE = 1_000            # records a second
 SLOW_S = 1.0
+PACED_RATE, PACED_BYTES = 20_000, 64  # packets a second
+PACED_MS, PACED_TRIALS = 300, 5
 ROUNDS_MIN, ROUNDS_PRESET = 3, 5
-ROW_S = 12                   # of a row with that many rounds, about
+ROW_S = 20                   # of a row with that many rounds, about
 PAGE_BYTES_NEEDED = 1 << 30
 
 
@@ -137,6 +142,34 @@ def measure_slow(build, directory, name, settings):
         job.stop()
 
 
+def measure_paced(build, directory, name, settings):
+    """Microseconds from when a packet is due to when it is back, of the middle trial; None where
+    the setting needs both cores."""
+    worker, other = two_cores()
+    if settings["weir.cores"] != plain(worker, other)["weir.cores"]:
+        return None
+    place = os.path.join(directory, name)
+    os.mkdir(place)
+    path = os.path.join(place, "memif.sock")
+    args = f"--vdev=net_memif0,role=server,socket-abstract=no,socket={path}"
+    words = {**settings, "weir.cores": worker, "weir.nic.ports": "net_memif0",
+             "weir.eal.args": " ".join([settings.get("weir.eal.args", ""), args]).strip()}
+    job = RunningJob(build, os.path.join(ROOT, "bench/rfc2544.yaml"), place,
+                     [f"{key}={value}" for key, value in words.items()])
+    generator = None
+    try:
+        job.await_start()
+        job.await_running()
+        generator = rfc2544.Generator(build, path, other)
+        generator.trial(PACED_MS, PACED_BYTES, PACED_RATE)
+        trials = [generator.trial(PACED_MS, PACED_BYTES, PACED_RATE) for _ in range(PACED_TRIALS)]
+    finally:
+        if generator is not None:
+            generator.close()
+        job.stop()
+    return {key: spread([t[key] for t in trials]) for key in ("p50_us", "p99_us", "lost")}
+
+
 def measure_pair(build, directory, settings, than, rounds):
     """Records a second of both, round by round."""
     rates = {"with": [], "without": []}
@@ -163,40 +196,53 @@ def measure_row(build, row, rounds):
     try:
         settings = make()
     except Skipped as why:
-        say(f"tuning: skipped: {name}: {why}")
+        say(f"tuning: SKIPPED: {name}: {why}")
         return {"setting": name, "skipped": str(why)}
     say(f"tuning: {name}, {rounds} rounds ...")
     with Scratch(build) as directory:
         rates = measure_pair(build, directory, settings, than, rounds)
-        slow = [measure_slow(build, directory, "slow-" + word, words)
-                for word, words in (("with", settings), ("without", than))]
+        both = {"with": settings, "without": than}
+        slow = {word: measure_slow(build, directory, "slow-" + word, words)
+                for word, words in both.items()}
+        paced = {word: measure_paced(build, directory, "paced-" + word, words)
+                 for word, words in both.items()}
     return {"setting": name, "settings": settings, "than": than, "rates": rates,
             "ratio": spread([a / b for a, b in zip(rates["with"], rates["without"])]),
             "records_per_s": {key: spread(values) for key, values in rates.items()},
-            "slow_cores": {"with": slow[0], "without": slow[1]}}
+            "slow_cores": slow, "paced": paced}
 
 
 # ---- the bench ----
 
+def late(paced, word, key):
+    """Microseconds, or a dash."""
+    both = all(paced.values())  # what is not compared is not shown
+    return f"{paced[word][key]['median']:>7.1f}" if both else f"{'-':>7}"
+
+
 def line(row):
     """One row for people."""
     if "skipped" in row:
-        return f"{row['setting']:<24} skipped: {row['skipped']}"
-    rates, ratio, slow = row["records_per_s"], row["ratio"], row["slow_cores"]
-    return (f"{row['setting']:<24} {rates['without']['median'] / 1e6:>8.1f} "
-            f"{rates['with']['median'] / 1e6:>8.1f} {ratio['median']:>6.2f} "
-            f"{ratio['min']:>5.2f}-{ratio['max']:<5.2f} {slow['without']:>8.2f} "
-            f"{slow['with']:>8.2f}")
+        return f"{row['setting']:<24} not here: {row['skipped']}"
+    rates, ratio, slow, paced = (row[k] for k in ("records_per_s", "ratio", "slow_cores", "paced"))
+    return (f"{row['setting']:<24} {rates['without']['median'] / 1e6:>7.1f} "
+            f"{rates['with']['median'] / 1e6:>7.1f} {ratio['median']:>5.2f} "
+            f"{ratio['min']:>4.2f}-{ratio['max']:<4.2f} {slow['without']:>7.2f} "
+            f"{slow['with']:>7.2f} {late(paced, 'without', 'p50_us')} "
+            f"{late(paced, 'with', 'p50_us')} {late(paced, 'without', 'p99_us')} "
+            f"{late(paced, 'with', 'p99_us')}")
 
 
 def print_table(data):
     """All of it for people."""
+    without = f"{'without':>7} {'with':>7}"
     return "\n".join([
         f"keyed-count, {KEYS} keys; as it comes: pages of 4 KiB, a worker that spins on each of "
         f"two cores; {MACHINE}",
-        f"{'':<24} {'M records/s':^17} {'':<18} {'cores at 1000/s':^17}",
-        f"{'setting':<24} {'without':>8} {'with':>8} {'ratio':>6} {'':<11} {'without':>8} "
-        f"{'with':>8}",
+        f"paced: nic-source -> nic-sink, {PACED_RATE} packets a second, one worker",
+        f"{'':<24} {'M records/s':^15} {'':<15} {'cores at 1000/s':^15} {'paced, p50, us':^15} "
+        f"{'p99, us':^15}",
+        f"{'setting':<24} {without} {'ratio':>5} {'':<9} {without} {without} {without}",
         *(line(row) for row in data["rows"])])
 
 
@@ -207,8 +253,9 @@ def run(build, seconds):
         rounds = max(ROUNDS_MIN, int(seconds / len(rows_of(cores)) / ROW_S * ROUNDS_PRESET))
     began = time.monotonic()
     rows = [measure_row(build, row, rounds) for row in rows_of(cores)]
-    data = {"rows": rows, "keys": KEYS, "slow_rate": SLOW_RATE, "rounds": rounds,
-            "phase_s": PHASE_S, "machine": MACHINE, "seconds": time.monotonic() - began}
+    data = {"rows": rows, "keys": KEYS, "slow_rate": SLOW_RATE, "paced_rate": PACED_RATE,
+            "rounds": rounds, "phase_s": PHASE_S, "machine": MACHINE,
+            "seconds": time.monotonic() - began}
     series = {f"{row['setting']}, {word}": [v / 1e6 for v in row["rates"][word]]
               for row in rows if "rates" in row for word in ("without", "with")}
     return Result(print_table(data), data, series, "M records/s")

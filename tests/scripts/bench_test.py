@@ -12,7 +12,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.dont_write_bytecode = True
 sys.path.insert(0, ROOT)
 
-from bench import backpressure, barrier, harness, keyed_count, link, recovery  # noqa: E402
+from bench import backpressure, barrier, harness, keyed_count, link, recovery, rfc2544  # noqa: E402
 
 
 class HistoryOf:
@@ -230,6 +230,29 @@ class Link(unittest.TestCase):
             self.assertEqual(link.flush_bytes(row) % row[2], 0)
             self.assertEqual(link.flush_bytes(row) // row[2] + link.HEADERS + link.CHECK_BYTES,
                              row[1])
+
+
+class Rfc2544(unittest.TestCase):
+    def row(self, rate=1000.0, peer=None):
+        trial = {name: 7.0 for name in ("p50_us", "p99_us", "max_us", "behind_us")}
+        flood = {"got_rate": 2000.0, "rate": 9000.0}
+        return rfc2544.describe(64, (rate, trial if rate > 0 else None, flood), peer)
+
+    def test_a_size_without_a_lossless_rate_is_a_breach(self):
+        self.assertEqual(list(rfc2544.breaches_of([self.row()])), [])
+        self.assertIn("no rate without", list(rfc2544.breaches_of([self.row(0.0)]))[0])
+
+    def test_so_is_one_whose_packets_do_not_all_come_round(self):
+        peer = {"round_frames": 5e6, "round_packets": 128, "flood_frames": 6e6}
+        self.assertEqual(list(rfc2544.breaches_of([self.row(peer=peer)])), [])
+        peer = {**peer, "round_frames": 0, "round_packets": None}
+        self.assertIn("did not come back", list(rfc2544.breaches_of([self.row(peer=peer)]))[0])
+
+    def test_without_the_peer_its_columns_are_dashes(self):
+        self.assertEqual(rfc2544.line(self.row()).split()[:4], ["64", "-", "-", "-"])
+
+    def test_what_is_missing_is_what_was_sent_and_is_not_back(self):
+        self.assertEqual(rfc2544.Peer.missing({"tx": 10, "rx": 4}, {"tx": 30, "rx": 23}), 1)
 
 
 class Command(unittest.TestCase):
