@@ -288,11 +288,16 @@ static uint32_t reap(struct channel_state_executor *e)
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
+static void free_table(struct channel_state_executor *e, const struct channel_file *f)
+{
+	if (e->table_of == f)
+		e->table_of = NULL;
+}
+
 static void free_file(struct channel_state_executor *e, struct channel_file *f)
 {
 	channel_chunks_free(e, f);
-	if (e->table_of == f)
-		e->table_of = NULL;
+	free_table(e, f);
 	f->phase = CHANNEL_FILE_FREE;
 }
 
@@ -382,6 +387,7 @@ static uint32_t conclude(struct channel_state_executor *e, struct channel_file *
 		return 0;
 	switch (f->disk_phase) {
 	case DISK_OPEN:
+		free_table(e, f); /* written: a sync that hangs keeps no other file from it */
 		return ask(e, f, STORE_SYNC, DISK_SYNCING);
 	case DISK_SYNCED:
 		return ask(e, f, STORE_CLOSE, DISK_CLOSING);

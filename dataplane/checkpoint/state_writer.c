@@ -223,8 +223,10 @@ int state_writer_begin(struct state_writer *w, int64_t checkpoint_id, const char
 
 	CHECK(!w->has_snapshot);
 	CHECK(checkpoint_id > 0);
-	if (!state_writer_is_idle(w) || !can_freeze(w))
+	if (!state_writer_is_idle(w))
 		return -EBUSY;
+	if (!can_freeze(w))
+		return -ENOBUFS;
 	bytes = snprintf(w->path, sizeof(w->path), "%s/%s", directory, w->file_name);
 	if (bytes < 0 || (size_t)bytes >= sizeof(w->path))
 		return -ENAMETOOLONG;

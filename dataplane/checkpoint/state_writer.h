@@ -54,8 +54,9 @@ struct state_writer *state_writer_create_at(
 		void *memory, const struct state_writer_config *config);
 
 /* The synchronous part: from here on the states may change again.  `directory` exists and is
- * copied.  -EBUSY: the previous snapshot is not over (the disk hangs), or other writers have as
- * many of a keyed state as it was made for; -ENAMETOOLONG. */
+ * copied.  -EBUSY: the previous snapshot is not over (the disk hangs); -ENOBUFS: other writers have
+ * as many copies of a keyed state as it was made for (one given up has its copy until the writes
+ * that were issued are back, not until its file is closed and gone); -ENAMETOOLONG. */
 int state_writer_begin(struct state_writer *w, int64_t checkpoint_id, const char *directory);
 
 /* Goes on: copies up to `block_budget` blocks of keyed state, queues writes, reaps.  Call it each

@@ -236,17 +236,28 @@ static int begin_state(struct subtask_checkpoint_coordinator *c, const struct ev
 					       directory);
 }
 
+static const char *why_refused(int status)
+{
+	switch (status) {
+	case -EBUSY:
+		return "writes of an earlier one have not come back";
+	case -ENOBUFS:
+		return "writes of an earlier one have not come back, and hold the room for a copy "
+		       "of a keyed state";
+	case -EOPNOTSUPP:
+		return "this task keeps no channel state";
+	default:
+		return strerror(-status);
+	}
+}
+
 static void refuse_snapshot(struct subtask_checkpoint_coordinator *c, int64_t id, int status)
 {
-	enum decline_reason reason =
-			status == -EBUSY ? DECLINE_TASK_NOT_READY : DECLINE_ASYNC_EXCEPTION;
-	char text[128];
+	bool is_busy = status == -EBUSY || status == -ENOBUFS;
+	enum decline_reason reason = is_busy ? DECLINE_TASK_NOT_READY : DECLINE_ASYNC_EXCEPTION;
+	char text[160];
 
-	snprintf(text, sizeof(text), "the snapshot cannot begin: %s",
-			status == -EBUSY ? "writes of an earlier one have not come back"
-			: status == -EOPNOTSUPP
-					? "this task keeps no channel state"
-					: strerror(-status));
+	snprintf(text, sizeof(text), "the snapshot cannot begin: %s", why_refused(status));
 	subtask_channel_state_drop(c, id, reason, text);
 	decline(c, id, reason, text);
 }

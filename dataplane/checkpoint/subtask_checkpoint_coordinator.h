@@ -51,7 +51,10 @@ struct subtask_checkpoint_coordinator_config {
 	struct chain *chain;                    /* all borrowed */
 	struct output_gate *const *outputs;
 	uint32_t output_count;
-	struct state_writer *const *writers;    /* each writes one snapshot at a time */
+	/* Each writes one snapshot at a time, and has it until the disk is done with it, also when
+	 * it was given up.  With none free, or a keyed state all of whose copies are taken (by
+	 * writes that are not back), a checkpoint is declined as TASK_NOT_READY. */
+	struct state_writer *const *writers;
 	uint32_t writer_count;                  /* 1..ASYNC_PARTS_MAX */
 	struct operator_files *files;           /* NULL: the operators have none */
 	struct channel_state_writer *channel_state; /* NULL: what needs it is declined */

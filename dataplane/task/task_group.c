@@ -147,17 +147,11 @@ static bool has_files(const struct task_group *g, const struct task *t)
 			v->operators[v->operator_count - 1].op->role == WEIR_SINK;
 }
 
-/* One more than checkpoints at a time, as Flink has threads for them; a keyed state has no room for
- * more copies than it was made for. */
-static uint32_t writer_count_of(const struct task_group *g, const struct task *t)
+/* One more than checkpoints at a time, as Flink has threads for them: one that was given up keeps
+ * its writer until its requests have come back from the disk. */
+static uint32_t writer_count_of(const struct task_group *g)
 {
-	const struct deployment *d = g->config.deployment;
-
-	for (uint32_t i = 0; i < t->state_count; i++) {
-		if (t->states[i].kind == WEIR_STATE_KEYED)
-			return snapshots_max(d);
-	}
-	return d->max_concurrent_checkpoints + 1;
+	return g->config.deployment->max_concurrent_checkpoints + 1;
 }
 
 static struct state_writer_config writer_config_of(
@@ -255,7 +249,7 @@ static int plan_task(struct task_group *g, uint32_t index, uint64_t *bytes,
 		return status;
 	struct state_writer_config writer = writer_config_of(g, t, 0);
 	uint64_t writer_bytes = state_writer_memory_bytes(&writer);
-	t->writer_count = writer_count_of(g, t);
+	t->writer_count = writer_count_of(g);
 	if (writer_bytes == 0) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"vertex %s: its states cannot be written: too many, or names too "

@@ -1,5 +1,6 @@
 """Two checkpoints of the same keyed state are under way at a time, and each restores exactly; a
-savepoint is taken beside the one checkpoint that there may be."""
+savepoint is taken beside the one checkpoint that there may be; an unaligned one beside the files of
+one that was given up."""
 
 import os
 import re
@@ -40,6 +41,30 @@ def savepoint_beside_a_checkpoint(w, library):
            and slow["status"] == "IN_PROGRESS", f"they overlap: {slow} {beside}")
     os.unlink(gate)
     run.summary()
+
+
+def unaligned_beside_an_aborted_one(w, library, wanted):
+    """The next checkpoint completes though files of one that expired hang on the disk."""
+    gate, port = w.write("aborted-gate", "/chk-2/"), free_port()
+    run = w.count(RECORDS, rate=100_000, state="aborted", config={
+        "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.timeout": "600 ms",
+        "execution.checkpointing.data-inline-threshold": "0"},
+        env=held(library, gate))
+    rest = ("--rest", f"127.0.0.1:{port}")
+
+    def second():
+        history = {c["id"]: c for c in w.weir_json("checkpoints", JOB, *rest)["history"]}
+        return history[2] if history.get(2, {"status": ""})["status"] in (
+            "COMPLETED", "FAILED") else None
+
+    w.wait_for(lambda: numbers_held(gate), "a checkpoint is held up")
+    said = w.wait_for(second, "the second has ended")
+    expect_equal(said["status"], "COMPLETED", f"the second: {said}")
+    expect(1 in numbers_held(gate), "the first hangs")
+    os.unlink(gate)
+    expect_equal(run.summary()["counters"]["digest"], wanted, "digest beside files that hung")
 
 
 def held(library, gate):
@@ -94,3 +119,4 @@ def test(w):
         expect_equal(again.summary()["counters"]["digest"], wanted,
                      f"digest after a restore of checkpoint {number}")
     savepoint_beside_a_checkpoint(w, library)
+    unaligned_beside_an_aborted_one(w, library, wanted)

@@ -496,3 +496,26 @@ Test(channel_state_disk, leaves_nothing_of_an_older_table_behind_its_own)
 	for (uint64_t at = h.table_offset + h.table_bytes; at < size; at++)
 		cr_assert_eq(file[at], 0);
 }
+
+/* The table is the next file's once it is written. */
+Test(channel_state_disk, a_sync_that_hangs_keeps_no_later_checkpoint_from_its_table)
+{
+	w.disk.is_hung = true;
+	w.disk.hang_ops = 1u << STORE_SYNC;
+	start(5);
+	add_input(5, 0, 100, 1);
+	channel_world_finish_all(&w, 5);
+	channel_world_step(&w, 50);
+	cr_assert_eq(w.disk.held_count, 1);
+	channel_state_writer_abort(w.writers[0], 5, DECLINE_SUBSUMED, "expired", true);
+	w.disk.is_hung = false;
+	start(6);
+	add_input(6, 0, 100, 1);
+	channel_world_finish_all(&w, 6);
+	channel_world_finish(&w, 0, 6);
+	cr_assert_eq(channel_state_writer_outcome(w.writers[0], 6, &reason, &text), 0, "%s", text);
+	cr_assert_eq(w.disk.held_count, 1, "the sync still hangs");
+	fault_store_settle(&w.disk);
+	channel_world_step(&w, 20);
+	cr_assert_eq(channel_world_used(&w), 0);
+}

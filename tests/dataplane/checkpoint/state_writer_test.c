@@ -454,6 +454,50 @@ Test(state_writer, refuses_the_next_snapshot_while_the_disk_hangs_and_no_longer)
 	writer_bench_free(&bench);
 }
 
+/* The copies of keyed states are given back with the writes, not with the file. */
+static void give_up_while_it_hangs(enum store_op op, int status_of_next)
+{
+	struct state_writer *next;
+	struct store *store;
+	char why[STORE_WHY_BYTES];
+	const char *text;
+	void *memory;
+
+	writer_bench_init(&bench, STORE_THREADS);
+	cr_assert_eq(store_open(&store, STORE_THREADS, why), 0);
+	next = world_create_writer(&bench.world, store, 20480, &memory);
+	bench.disk.is_hung = true;
+	bench.disk.hang_ops = 1u << op;
+	cr_assert_eq(state_writer_begin(bench.writer, 1, directory), 0);
+	for (uint32_t i = 0; i < 3000 || bench.disk.held_count == 0; i++) {
+		if (state_writer_step(bench.writer, 64) == 0)
+			wait_a_little();
+	}
+	state_writer_abort(bench.writer);
+	cr_assert(!state_writer_is_idle(bench.writer));
+	cr_assert_eq(state_writer_begin(next, 2, directory), status_of_next);
+	if (status_of_next == 0) {
+		cr_assert_eq(writer_run(next, &text), 0, "%s", text);
+		check_restored(state_writer_result(next), &bench.world);
+		state_writer_end(next);
+	}
+	fault_store_settle(&bench.disk);
+	writer_settle(bench.writer);
+	store_destroy(store);
+	free(memory);
+	writer_bench_free(&bench);
+}
+
+Test(state_writer, leaves_the_next_one_its_copies_when_only_a_sync_hangs)
+{
+	give_up_while_it_hangs(STORE_SYNC, 0);
+}
+
+Test(state_writer, keeps_its_copies_while_a_write_hangs)
+{
+	give_up_while_it_hangs(STORE_WRITE, -ENOBUFS);
+}
+
 Test(state_writer, waits_for_a_queue_that_is_full_and_can_be_given_up_meanwhile)
 {
 	const char *text;
