@@ -390,10 +390,10 @@ Test(channel_state_disk, removes_no_file_that_it_could_not_make)
 {
 	w.disk.fail_ops = 1 << STORE_OPEN | 1 << STORE_CLOSE | 1 << STORE_UNLINK;
 	w.disk.fail_nth = 1;
-	w.disk.fail_status = -EEXIST;
+	w.disk.fail_status = -EACCES;
 	start(5);
 	add_input(5, 0, 10, 1);
-	cr_assert_eq(outcome(5), -EEXIST);
+	cr_assert_eq(outcome(5), -EACCES);
 	for (uint32_t i = 0; i < 5; i++)
 		(void)step();
 	cr_assert_eq(w.disk.op_count, 1, "nothing is asked for but to open it");
