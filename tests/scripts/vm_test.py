@@ -11,7 +11,9 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 PROGRAM = os.path.join(ROOT, "tests/vm/run")
@@ -97,20 +99,54 @@ class Image(Folder):
                           "kernel/a/virtio_pci.ko"])
 
 
+class Guest(Folder):
+    def words(self, nics):
+        initramfs = types.SimpleNamespace(path="initramfs", modules=lambda *_: [])
+        world = types.SimpleNamespace(vmlinux="vmlinux", root="root", initramfs=initramfs)
+        self.put("bin/qemu-system-x86_64", mode=0o755)
+        with unittest.mock.patch.dict(os.environ, {"PATH": os.path.join(self.dir, "bin")}):
+            return vm_run.Machine.words(world, "disk", nics, [], ())
+
+    def test_two_nics_of_a_kind_are_joined(self):
+        words = " ".join(self.words(["e1000e", "vmxnet3"]))
+        for hub, kind in enumerate(("e1000e", "vmxnet3")):
+            self.assertEqual(words.count(f"hubport,hubid={hub},"), 2)
+            self.assertEqual(words.count(f"-device {kind},"), 2)
+        self.assertNotIn("unshare", words)
+
+    def test_nics_with_queues_are_those_of_virtio_and_hang_on_taps(self):
+        words = self.words(["virtio", "rss"])
+        self.assertEqual(words[0], "unshare")
+        self.assertEqual(sum(word.startswith("virtio-net-pci") for word in words), 2)
+        self.assertEqual(sum(word.startswith("tap,ifname=tap1") for word in words), 2)
+        self.assertFalse(any(word.startswith("hubport") for word in words))
+        self.assertLess(words.index("tap17"), words.index("--"))
+
+
 class Nics(unittest.TestCase):
     STORE = "x taskmanager: memory: storage         storage by io_uring, buffers registered"
+    ONE = "frames to 1514 bytes, one queue pair of 1024 descriptors"
+    RSS = "frames to 1514 bytes, 2 queue pairs, to which frames come by RSS and, where it errs"
+    DEVICE = "frames to 1514 bytes, 2 queue pairs, to which frames come by ring"
 
-    def hear(self, driver, store=STORE, status=0):
-        nics = vm_run.Nics(["e1000e"])
+    def hear(self, driver, store=STORE, status=0, nic="e1000e", queues=ONE):
+        nics = vm_run.Nics([nic])
         with contextlib.redirect_stdout(io.StringIO()):
-            for line in ("@bound e1000e e1000e 0000:00:10.0", store, store,
-                         f"x link: 0000:00:10.0 ({driver}): frames",
-                         f"x link: 0000:00:11.0 ({driver}): frames", f"@done e1000e {status}"):
+            for line in (f"@bound {nic} {nic} 0000:00:10.0", store, store,
+                         f"x link: 0000:00:10.0 ({driver}): {queues}",
+                         f"x link: 0000:00:11.0 ({driver}): {queues}", f"@done {nic} {status}"):
                 nics.hear(line)
         return nics
 
     def test_two_links_over_the_driver_are_good(self):
         self.assertEqual(list(self.hear("net_e1000_em").links_of), ["e1000e"])
+
+    def test_several_queues_are_good_where_they_are_meant_and_the_device_spreads(self):
+        rss = self.hear("net_virtio", nic="rss", queues=self.RSS)
+        self.assertEqual(list(rss.links_of), ["rss"])
+        for nic, queues in (("rss", self.ONE), ("rss", self.DEVICE), ("virtio", self.RSS)):
+            with self.subTest(nic), self.assertRaises(vm_run.Failed):
+                self.hear("net_virtio", nic=nic, queues=queues)
 
     def test_another_driver_or_a_copying_store_or_a_failed_job_is_not(self):
         for case in ({"driver": "net_memif"}, {"driver": "net_e1000_em", "status": 1},

@@ -24,7 +24,8 @@ DISKS = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 VFIO = ("vfio_iommu_type1", "vfio-pci")
 # Taps, a bridge between them, and what DPDK's rules for a tap are made of.
 TAP = ("tun", "bridge", "sch_multiq", "sch_ingress", "cls_flower", "act_skbedit", "act_gact")
-NIC_MODULES = {"e1000e": "e1000e", "vmxnet3": "vmxnet3", "virtio": "virtio_net"}
+NIC_MODULES = {"e1000e": "e1000e", "vmxnet3": "vmxnet3", "virtio": "virtio_net",
+               "rss": "virtio_net"}
 
 PROGRAMS = ("weir", "weir-coordinator", "weir-taskmanager")
 # EAL loads every driver of its folder, here a hundred at the speed of an emulated processor.
@@ -190,7 +191,7 @@ class Initramfs:
     def modules(self, nics, more=()):
         """Names, in the order in which they are loaded."""
         names = DISKS + more + (
-            (VFIO + tuple(NIC_MODULES[nic] for nic in nics)) if nics else ())
+            (VFIO + tuple({NIC_MODULES[nic]: 1 for nic in nics})) if nics else ())
         return [os.path.basename(path)[:-len(".ko")]
                 for path in order(self.kernel, self.needs, names)]
 

@@ -3,16 +3,26 @@
 import os
 import queue
 import signal
+import shutil
 import subprocess
 import threading
 import time
 
 from image import find_program
 
-# Kinds of NIC: the device and options of QEMU's, DPDK's driver for it.
+# Kinds of NIC: the device and options of QEMU's, DPDK's driver for it.  Those of `rss` are those of
+# `virtio` with several queues, and one pair is both.
+VIRTIO = "virtio-net-pci,disable-legacy=on,iommu_platform=on"
+QUEUES = 2
 NICS = {"e1000e": ("e1000e", "net_e1000_em"),
         "vmxnet3": ("vmxnet3", "net_vmxnet3"),
-        "virtio": ("virtio-net-pci,disable-legacy=on,iommu_platform=on", "net_virtio")}
+        "virtio": (VIRTIO, "net_virtio"),
+        "rss": (f"{VIRTIO},mq=on,rss=on,vectors={2 * QUEUES + 2}", "net_virtio")}
+# Of QEMU's networks only taps have several queues: in a network namespace of the guest's own, which
+# goes with it, joined by a bridge.
+WIRE = ("ip link add wire0 type bridge && ip link set wire0 up || exit 1; "
+        "while [ $1 != -- ]; do ip tuntap add $1 mode tap multi_queue && "
+        "ip link set $1 master wire0 up || exit 1; shift; done; shift; exec \"$@\"")
 BOOT = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no5lvl nokaslr tsc=reliable "
         "random.trust_cpu=on cryptomgr.notests")
 HUGEPAGES = "intel_iommu=on hugepages=128"
@@ -22,8 +32,29 @@ class Failed(Exception):
     """What was seen is not what must be."""
 
 
+def wired(taps, words):
+    """The same command where these taps are joined."""
+    return ["unshare", "--map-root-user", "--net", "sh", "-c", WIRE, "sh", *taps, "--", *words]
+
+
+def wire_missing():
+    """Why taps cannot be joined here, or None."""
+    for name in ("unshare", "ip"):
+        if shutil.which(name) is None:
+            return f"no {name}"
+    done = subprocess.run(wired(["tap0"], ["true"]), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return None if done.returncode == 0 else "no taps in a network namespace: " + \
+        done.stdout.strip()
+
+
+def pairs(nics):
+    """The kinds that a guest has two NICs of."""
+    return [nic for nic in nics if nic != "virtio" or "rss" not in nics]
+
+
 class Machine:
-    """One boot of a guest with two NICs of each of those kinds and modules beside theirs, until
+    """One boot of a guest with NICs of those kinds and modules beside theirs, until
     power off or a cut."""
 
     def __init__(self, world, disk, nics, words, modules=()):
@@ -53,13 +84,18 @@ class Machine:
                 # O_DIRECT on the host, and a cache that the guest must flush.
                 "-drive", f"file={disk},if=none,id=disk,format=raw,cache=none,aio=threads",
                 "-device", "virtio-blk-pci,drive=disk,addr=9"]
-        for hub, nic in enumerate(nics):
-            for i in range(2):
-                slot = 16 + hub * 2 + i
-                line += ["-netdev", f"hubport,hubid={hub},id=net{slot}",
+        taps = []
+        for hub, nic in enumerate(pairs(nics)):
+            for slot in (16 + hub * 2, 17 + hub * 2):
+                netdev = f"hubport,hubid={hub}"
+                if nic == "rss":
+                    taps.append(f"tap{slot}")
+                    netdev = (f"tap,ifname={taps[-1]},queues={QUEUES},script=no,downscript=no,"
+                              "vhost=off")
+                line += ["-netdev", f"{netdev},id=net{slot}",
                          "-device", f"{NICS[nic][0]},netdev=net{slot},"
                                     f"mac=02:00:00:00:00:{slot},addr={slot:x}.0"]
-        return line
+        return wired(taps, line) if taps else line
 
     def read(self):
         """Each line of the console, with the time since power on; None at the end."""
