@@ -355,12 +355,13 @@ static bool has_ended(const struct run *r)
 			strcmp(state, "CANCELED") == 0;
 }
 
-/* Why the job restarts, once for each reason. */
+/* Why the job restarts, once for each reason.  One that fails for good is told at its end. */
 static void tell_failure(struct run *r)
 {
 	const char *text = json_string_value(json_object_get(r->summary, "failure"));
+	bool is_over = has_ended(r) || strcmp(state_of(r), "FAILING") == 0;
 
-	if (text == NULL || has_ended(r) || strncmp(text, r->failure, sizeof(r->failure) - 1) == 0)
+	if (text == NULL || is_over || strncmp(text, r->failure, sizeof(r->failure) - 1) == 0)
 		return;
 	snprintf(r->failure, sizeof(r->failure), "%s", text);
 	run_print_break(&r->progress, stderr);

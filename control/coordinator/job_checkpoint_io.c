@@ -116,7 +116,6 @@ static void on_reserved(void *context)
 	struct work *w = context;
 	struct job_master *jm = w->jm;
 
-	tell(w, "its id cannot be reserved");
 	note_reserved(w);
 	if (w->status == 0) {
 		give_id(jm, w->token);
@@ -173,7 +172,6 @@ static void on_prepared(void *context)
 {
 	struct work *w = context;
 
-	tell(w, "its directory cannot be made");
 	if (w->announcement != NULL && w->status == 0 &&
 			(!w->is_stop || w->jm->stop.step == STOP_SAVING))
 		announce(w, w->jm->record);
@@ -273,7 +271,6 @@ static void on_metadata_written(void *context)
 {
 	struct work *w = context;
 
-	tell(w, "its metadata cannot be written");
 	checkpoint_coordinator_on_metadata_written(
 			w->jm->checkpoints, w->token, w->status, job_now());
 	job_metadata_destroy(w->metadata);

@@ -227,8 +227,9 @@ static void on_end_written(struct job_master *jm, int status)
 			[WEIR__JOB_END__ENDED_FAILED] = {JOB_STATUS_FAILED, JOB_FAILED},
 	};
 
+	job_note_end(jm, status);
 	if (status != 0) {
-		/* Told in the log; a full disk may have room again. */
+		/* Told; a full disk may have room again. */
 		loop_timer_set(jm->restart_timer, END_RETRY_NS);
 		jm->is_ending = false;
 		return;

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MS_NS UINT64_C(1000000)
 #define LEAST_NS (1000 * MS_NS)
@@ -19,6 +20,7 @@
 #define TELL_NS (1000 * MS_NS)
 
 #define CHECKPOINTING "execution.checkpointing."
+#define NOT_BEGUN "a checkpoint could not be begun: "
 
 /* Checkpoints are expected from the first start of its tasks on, restarts included. */
 static bool is_expected(const struct job_master *jm)
@@ -58,6 +60,11 @@ static char *find_cause(const struct job_master *jm)
 		text = NULL;
 	if (text == NULL && failed != NULL && failed->id > jm->watch.rules.newest_id &&
 			asprintf(&text, "%s", failed->failure_message) < 0)
+		text = NULL;
+	if (text == NULL && jm->status == JOB_STATUS_RUNNING && jm->watch.failed_count > 0 &&
+			jm->watch.failed_behind == jm->watch.rules.newest_id &&
+			asprintf(&text, "%s%s", jm->watch.failed_id == 0 ? NOT_BEGUN : "",
+					jm->watch.failed_text) < 0)
 		text = NULL;
 	if (text == NULL && asprintf(&text, "none is in progress; the job is %s",
 					job_status_name(jm->status)) < 0)
@@ -131,6 +138,16 @@ int job_make_watchdog(struct job_master *jm)
 	return rc;
 }
 
+void job_note_end(struct job_master *jm, int status)
+{
+	jm->watch.end_text[0] = 0;
+	if (status != 0)
+		snprintf(jm->watch.end_text, sizeof(jm->watch.end_text),
+				"the job is at its end, which cannot be written to "
+				"high-availability.storageDir: %s; it is tried again",
+				strerror(-status));
+}
+
 void job_note_failed_checkpoint(struct job_master *jm, int64_t id, const char *text)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -148,7 +165,7 @@ void job_note_failed_checkpoint(struct job_master *jm, int64_t id, const char *t
 		return;
 	}
 	log_warn("job_master", "job %s: %s%s", jm->spec->name,
-			id == 0 ? "a checkpoint could not be begun: " : "", text);
+			id == 0 ? NOT_BEGUN : "", text);
 	if (jm->watch.failed_untold > 0)
 		log_warn("job_master", "job %s: %u other checkpoints have failed since the last "
 				       "such line",
@@ -201,7 +218,9 @@ struct job_watch job_master_watch(const struct job_master *jm)
 
 	return (struct job_watch){
 			.since_completed_ms = w->is_watching ? (int64_t)(age_ns / MS_NS) : -1,
-			.overdue = w->is_overdue ? jm->watch.overdue : NULL,
+			.overdue = jm->watch.end_text[0] != 0 ? jm->watch.end_text
+				   : w->is_overdue	      ? jm->watch.overdue
+							      : NULL,
 			.failed_id = jm->watch.failed_id,
 			.failed_count = w->newest_id == jm->watch.failed_behind
 					? jm->watch.failed_count

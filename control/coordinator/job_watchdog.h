@@ -28,6 +28,7 @@ struct job_watchdog {
 	uint32_t failed_count;                 /* of that row */
 	uint64_t failed_told_ns;
 	uint32_t failed_untold;                /* since then */
+	char end_text[256];                    /* why the job's end is not durable; "": it can be */
 };
 
 int job_make_watchdog(struct job_master *jm);
@@ -35,6 +36,9 @@ int job_make_watchdog(struct job_master *jm);
 void job_watch(struct job_master *jm);
 /* A checkpoint failed: logged, but at most once a second.  `id` 0: it never began. */
 void job_note_failed_checkpoint(struct job_master *jm, int64_t id, const char *text);
+/* Whether the job's end could be made durable: 0, or -errno and it is tried again.  Whoever waits for
+ * the job is told, in place of what is overdue. */
+void job_note_end(struct job_master *jm, int status);
 /* A TaskManager is gone: which tasks were there, and which checkpoint that ends. */
 void job_describe_loss(const struct job_master *jm, uint32_t member, const char *reason,
 		char text[WATCHDOG_TEXT_BYTES]);

@@ -144,6 +144,45 @@ Test(job_master, draws_every_id_of_many_blocks_once_and_in_order)
 	cr_assert_geq(job_master_counts(job).checkpoints_completed, 199);
 }
 
+/* Nothing is in the list before the first id is, so that what stands in its place can be a folder. */
+Test(job_master, says_why_no_checkpoint_can_be_begun)
+{
+	char path[256], id[ID128_TEXT_BYTES];
+
+	submit(counting, "none");
+	id128_print(job_master_id(job).id, id);
+	snprintf(path, sizeof(path), "%s/ha/%s/checkpoints.tmp", directory, id);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	tm = join("tm-1");
+	WAIT_UNTIL(job_master_watch(job).overdue != NULL &&
+			strstr(job_master_watch(job).overdue, "a checkpoint could not be begun: ")
+					!= NULL);
+	const char *text = job_master_watch(job).overdue;
+	cr_assert_not_null(strstr(text, strerror(EISDIR)), "%s", text);
+	cr_assert_eq(rmdir(path), 0);
+	WAIT_UNTIL(record()->confirmed_id >= 1);
+}
+
+Test(job_master, says_that_its_end_cannot_be_written_and_why)
+{
+	char path[256], id[ID128_TEXT_BYTES];
+
+	tm = join("tm-1");
+	submit(counting, "none");
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING));
+	id128_print(job_master_id(job).id, id);
+	snprintf(path, sizeof(path), "%s/ha/%s/job.tmp", directory, id);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	job_master_cancel(job);
+	WAIT_UNTIL(job_master_watch(job).overdue != NULL);
+	const char *text = job_master_watch(job).overdue;
+	cr_assert_not_null(strstr(text, strerror(EISDIR)), "%s", text);
+	cr_assert(!is_in(JOB_STATUS_CANCELED));
+	cr_assert_eq(rmdir(path), 0);
+	WAIT_UNTIL(is_in(JOB_STATUS_CANCELED));
+	cr_assert_null(job_master_watch(job).overdue);
+}
+
 Test(job_master, says_of_a_failed_checkpoint_who_was_waited_for_in_which_phase_and_how_long)
 {
 	set("execution.checkpointing.timeout=%s", "50 ms");
