@@ -10,7 +10,9 @@
 #include "control/cli/run_command.h"
 #include "control/cli/topology_command.h"
 #include "control/cli/verify_command.h"
+#include "dataplane/base/process.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +53,7 @@ static int print_help(FILE *out)
 	return out == stdout ? WEIR_EXIT_DONE : WEIR_EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
@@ -68,4 +70,14 @@ int main(int argc, char **argv)
 	if (name[0] != '\0')
 		fprintf(stderr, "weir: no command %s\n\n", name);
 	return print_help(stderr);
+}
+
+int main(int argc, char **argv)
+{
+	process_prepare();
+	int code = run(argc, argv);
+	if (process_output_is_whole())
+		return code;
+	fprintf(stderr, "weir: cannot write to standard output: %s\n", strerror(errno));
+	return code == WEIR_EXIT_DONE ? WEIR_EXIT_FAILURE : code;
 }

@@ -19,6 +19,7 @@
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
+#include "dataplane/base/process.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -66,6 +67,18 @@ static const char usage[] =
 		"rest.bind-port=8081\n";
 
 /* ---- the steps ---- */
+
+static int check_files(struct program *p)
+{
+	uint64_t limit = process_files_limit();
+
+	if (limit >= PROCESS_FILES_LEAST)
+		return 0;
+	snprintf(p->error, sizeof(p->error),
+			"only %u files may be open here; at least %d are needed: ulimit -n 1024",
+			(unsigned int)limit, PROCESS_FILES_LEAST);
+	return -EMFILE;
+}
 
 static int open_log(struct program *p)
 {
@@ -208,6 +221,7 @@ struct step {
 
 static const struct step steps[] = {
 		{"log", open_log, NULL},
+		{"files", check_files, NULL},
 		{"loop", make_loop, destroy_loop},
 		{"checkpoint directory", make_checkpoint_directory, NULL},
 		{"coordinator", make_coordinator, destroy_coordinator},
@@ -277,8 +291,11 @@ static bool take_options(struct program *p, int argc, char **argv, int *exit_cod
 			p->recover = optarg;
 			break;
 		case OPTION_PARENT:
-			p->parent = atoi(optarg);
-			break;
+			if (parent_parse(optarg, &p->parent))
+				break;
+			fputs("weir-coordinator: --parent: expected the number of a process\n",
+					stderr);
+			return false;
 		case OPTION_HELP:
 			fputs(usage, stdout);
 			*exit_code = WEIR_EXIT_DONE;
@@ -309,6 +326,7 @@ int main(int argc, char **argv)
 
 	if (p == NULL)
 		return WEIR_EXIT_FAILURE;
+	process_prepare();
 	p->recover = "all";
 	crash_point_arm();
 	if (take_options(p, argc, argv, &exit_code)) {

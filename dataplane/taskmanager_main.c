@@ -16,6 +16,7 @@
 #include "dataplane/base/crash_point.h"
 #include "dataplane/base/log.h"
 #include "dataplane/base/parent.h"
+#include "dataplane/base/process.h"
 #include "dataplane/base/prng.h"
 #include "dataplane/task/taskmanager.h"
 #include "dataplane/taskmanager_link.h"
@@ -67,6 +68,18 @@ struct program {
 };
 
 /* ---- the steps ---- */
+
+static int check_files(struct program *p)
+{
+	uint64_t limit = process_files_limit();
+
+	if (limit >= PROCESS_FILES_LEAST)
+		return 0;
+	snprintf(p->error, sizeof(p->error),
+			"only %u files may be open here; at least %d are needed: ulimit -n 1024",
+			(unsigned int)limit, PROCESS_FILES_LEAST);
+	return -EMFILE;
+}
 
 static int open_log(struct program *p)
 {
@@ -395,6 +408,7 @@ struct step {
 
 static const struct step steps[] = {
 		{"log", open_log, NULL},
+		{"files", check_files, NULL},
 		{"coordinator address", find_coordinator, NULL},
 		{"cores", choose_cores, NULL},
 		{"memory plan", plan_memory, NULL},
@@ -455,6 +469,7 @@ int main(int argc, char **argv)
 
 	if (p == NULL)
 		return WEIR_EXIT_FAILURE;
+	process_prepare();
 	crash_point_arm();
 	if (!taskmanager_options_take(&p->options, argc, argv, &exit_code)) {
 		free(p);

@@ -1,6 +1,7 @@
 #include "dataplane/taskmanager_options.h"
 
 #include "control/cli/exit_codes.h"
+#include "dataplane/base/parent.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -55,8 +56,11 @@ bool taskmanager_options_take(
 			o->coordinator = optarg;
 			break;
 		case OPTION_PARENT:
-			o->parent = atoi(optarg);
-			break;
+			if (parent_parse(optarg, &o->parent))
+				break;
+			fputs("weir-taskmanager: --parent: expected the number of a process\n",
+					stderr);
+			return false;
 		case OPTION_PROBE:
 			o->must_probe = true;
 			break;

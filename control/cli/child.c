@@ -66,6 +66,7 @@ int child_start(struct child *c, const char *const *args)
 	int log_fd = open(c->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (log_fd < 0)
 		return -errno;
+	c->log_from = (long)lseek(log_fd, 0, SEEK_END);
 	if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
 		close(log_fd);
 		return -errno;
@@ -142,7 +143,7 @@ void child_print_status(int status, char *text, size_t size)
 		snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* The end of its log; how many bytes. */
+/* The end of its log, no more than it wrote itself since its start; how many bytes. */
 static size_t read_tail(const struct child *c, char text[LOG_TAIL_BYTES + 1])
 {
 	FILE *log = fopen(c->log_path, "r");
@@ -150,8 +151,8 @@ static size_t read_tail(const struct child *c, char text[LOG_TAIL_BYTES + 1])
 	text[0] = '\0';
 	if (log == NULL)
 		return 0;
-	if (fseek(log, -LOG_TAIL_BYTES, SEEK_END) != 0)
-		(void)fseek(log, 0, SEEK_SET);
+	if (fseek(log, -LOG_TAIL_BYTES, SEEK_END) != 0 || ftell(log) < c->log_from)
+		(void)fseek(log, c->log_from, SEEK_SET);
 	size_t size = fread(text, 1, LOG_TAIL_BYTES, log);
 	fclose(log);
 	text[size] = '\0';
@@ -166,7 +167,8 @@ void child_last_words(const struct child *c, char *text, size_t size)
 	while (bytes > 0 && tail[bytes - 1] == '\n')
 		tail[--bytes] = '\0';
 	const char *line = strrchr(tail, '\n');
-	snprintf(text, size, "%s", line != NULL ? line + 1 : tail);
+	const char *words = line != NULL ? line + 1 : tail;
+	snprintf(text, size, "%s", words[0] != '\0' ? words : "it wrote nothing to its log");
 }
 
 void child_show_log(const struct child *c, uint32_t line_count)

@@ -29,6 +29,7 @@ struct child {
 	int out_fd;                     /* its standard output; -1 */
 	uint32_t start_count;
 	uint64_t started_ns;
+	long log_from;                  /* where its log begins; others wrote what is before */
 	size_t line_bytes;
 	char line[CHILD_LINE_BYTES];
 };
@@ -51,7 +52,7 @@ void child_end(struct child *c, int timeout_ms);
 /* "exit code 3", "signal 9 (Killed)". */
 void child_print_status(int status, char *text, size_t size);
 
-/* The last line of its log; "" when there is none. */
+/* The last line of its log; without one, that it wrote none. */
 void child_last_words(const struct child *c, char *text, size_t size);
 
 /* The last lines of its log, indented, to standard error. */

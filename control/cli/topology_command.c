@@ -45,6 +45,7 @@ static int draw(const struct topology_options *o, const struct host_picture *pic
 	if (is_good)
 		return WEIR_EXIT_DONE;
 	snprintf(why, sizeof(why), "%.500s: %s", o->svg_path, strerror(errno));
+	fprintf(stderr, "weir topology: %s\n", why);
 	return cli_fail(o->is_json, WEIR_EXIT_FAILURE, why);
 }
 

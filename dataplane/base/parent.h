@@ -9,6 +9,9 @@
 
 #include <stdbool.h>
 
+/* False: that is the number of no process. */
+bool parent_parse(const char *text, int *pid);
+
 /* From now on SIGTERM arrives when the process `pid`, our parent, is gone.  False: it is gone
  * already, or is not our parent. */
 bool parent_bind(int pid);

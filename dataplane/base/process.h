@@ -1,0 +1,27 @@
+#pragma once
+
+/*
+ * process: what each of the programs does before anything else, and what it looks at last.
+ *
+ * Place    base; used by the mains.
+ * Thread   main thread, once, before others.
+ * Errors   false; what is wrong stands in errno.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Below so many open files neither EAL nor the coordinator's loop gets far. */
+enum { PROCESS_FILES_LEAST = 48 };
+
+/* Closed standard streams become /dev/null: otherwise the first files that are opened take their
+ * numbers, and messages go into them.  A file that outgrows `ulimit -f` is an error of its write
+ * from now on (EFBIG), not a signal.  As many files may be open as the hard limit allows, up to
+ * 65536. */
+void process_prepare(void);
+
+/* How many files may be open. */
+uint64_t process_files_limit(void);
+
+/* False: what was printed to standard output did not all get there. */
+bool process_output_is_whole(void);
