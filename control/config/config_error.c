@@ -15,6 +15,14 @@ void config_place_print(struct config_place place, char *text, size_t size)
 		snprintf(text, size, "%.*s", SOURCE_BYTES_SHOWN, place.source);
 }
 
+/* What is quoted from a file may hold ends of lines, and what a terminal obeys. */
+static void keep_to_one_line(char *text)
+{
+	for (; *text != 0; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = ' ';
+}
+
 int config_refuse(struct config_error *error, struct config_place place, const char *key,
 		const char *format, ...)
 {
@@ -29,5 +37,6 @@ int config_refuse(struct config_error *error, struct config_place place, const c
 	va_start(args, format);
 	vsnprintf(error->text + at, sizeof(error->text) - at, format, args);
 	va_end(args);
+	keep_to_one_line(error->text);
 	return -EINVAL;
 }

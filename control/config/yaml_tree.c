@@ -190,6 +190,16 @@ static bool is_quoted(struct fy_token *token)
 	return style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
 }
 
+/* A value that was left out has no mark: it is where its key is. */
+static struct config_place place_of_nothing(const struct reader *r)
+{
+	const struct level *level = r->depth > 0 ? &r->levels[r->depth - 1] : NULL;
+
+	if (level == NULL)
+		return place_of(r, NULL);
+	return level->key != NULL ? level->key_place : level->node->place;
+}
+
 static int take_event(struct reader *r, struct fy_event *event)
 {
 	struct config_place place = place_of(r, fy_event_start_mark(event));
@@ -210,6 +220,8 @@ static int take_event(struct reader *r, struct fy_event *event)
 		r->depth--;
 		return 0;
 	case FYET_SCALAR:
+		if (fy_event_start_mark(event) == NULL)
+			place = place_of_nothing(r);
 		if (is_quoted(event->scalar.value))
 			place.column--; /* the mark stands behind the quote */
 		return take_scalar(r, event->scalar.value, place);

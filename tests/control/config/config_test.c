@@ -40,6 +40,14 @@ static void expect_option_refused(const char *option, const char *message)
 }
 
 /* DESIGN: product defaults differ from Flink's here. */
+Test(config, a_refusal_is_one_line_whatever_it_quotes)
+{
+	expect_refused("execution.checkpointing.interval: |\n  1 s\n",
+			"host.yaml:2:1: execution.checkpointing.interval: \"1 s \" is not a "
+			"duration; expected a whole number and ns, us, ms, s, min, h or d, such as "
+			"\"10 s\"");
+}
+
 Test(config, presets_are_those_of_the_product)
 {
 	cr_expect(!config_is_set(c, "execution.checkpointing.interval"));

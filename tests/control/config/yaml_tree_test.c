@@ -69,6 +69,20 @@ Test(yaml_tree, a_value_left_out_is_an_empty_text)
 	yaml_tree_destroy(tree);
 }
 
+Test(yaml_tree, a_value_left_out_is_where_its_key_is)
+{
+	struct yaml_tree *tree = parse("a: 1\nb:\n  - x\n  - c:\n    d: 2\n  -\ne:\n");
+	const struct yaml_node *b = yaml_find(yaml_tree_root(tree), "b");
+	const struct yaml_node *c = yaml_find(b->first->next, "c");
+	const struct yaml_node *e = yaml_find(yaml_tree_root(tree), "e");
+
+	cr_expect_eq(c->place.line, 4);
+	cr_expect_eq(c->place.column, 5);
+	cr_expect_eq(b->first->next->next->place.line, 3, "in a list: where that begins");
+	cr_expect_eq(e->place.line, 7);
+	yaml_tree_destroy(tree);
+}
+
 Test(yaml_tree, what_is_no_yaml_is_refused_with_its_place)
 {
 	expect_refused("a: 1\nb: [1, 2\nc: 3\n",
