@@ -246,10 +246,11 @@ int64_t capture_time_clamp(__int128 ns)
 	return ns < -time_max_ns ? -time_max_ns : (int64_t)ns;
 }
 
-/* With nanosecond precision tv_usec holds nanoseconds; in a damaged file both hold anything. */
+/* The seconds of a pcap file are 32 bits without a sign (until 2106); libpcap gives them one.  With
+ * nanosecond precision tv_usec holds nanoseconds; in a damaged file both hold anything. */
 static int64_t time_of(const struct timeval *t)
 {
-	return capture_time_clamp((__int128)t->tv_sec * 1000000000 + t->tv_usec);
+	return capture_time_clamp((__int128)(uint32_t)t->tv_sec * 1000000000 + t->tv_usec);
 }
 
 /* What a batch of packets goes through; libpcap calls `on_packet` for each. */

@@ -146,6 +146,20 @@ Test(capture_file, times_beyond_64_bits_are_kept_away_from_their_ends)
 	cr_expect_eq(seen.time_ns[0], INT64_C(9200000000000000000));
 }
 
+Test(capture_file, seconds_of_pcap_have_no_sign)
+{
+	struct capture_writer w;
+
+	capture_writer_open(&w, path, CAPTURE_PCAP, 1);
+	capture_writer_add(&w, INT64_C(2147483648000000000), "a", 1, 1); /* January 2038 */
+	capture_writer_add(&w, INT64_C(4294967295999999000), "b", 1, 1); /* February 2106 */
+	capture_writer_close(&w);
+	cr_assert_eq(read_all(), CAPTURE_ENDED);
+	cr_assert_eq(seen.count, 2);
+	cr_expect_eq(seen.time_ns[0], INT64_C(2147483648000000000));
+	cr_expect_eq(seen.time_ns[1], INT64_C(4294967295999999000));
+}
+
 Test(capture_file, what_is_no_capture_has_its_own_error)
 {
 	static const char *const texts[] = {"no", "This is a text.", "\x0a\x0d\x0d\x0a",
