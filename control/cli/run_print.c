@@ -148,6 +148,25 @@ static void print_ledger(FILE *out, const char *uid, json_t *ledger)
 	fputc('\n', out);
 }
 
+/* What a damaged capture held behind the damage is in no count. */
+static void print_captures(FILE *out, const json_t *summary)
+{
+	const char *uid;
+	json_t *counters;
+
+	json_object_foreach(
+			(json_t *)(uintptr_t)json_object_get(summary, "counters"), uid, counters)
+	{
+		int64_t cut = number(counters, "files_cut");
+		int64_t skipped = number(counters, "files_skipped");
+
+		if (cut + skipped > 0)
+			fprintf(out, "captures      %" PRId64 " of %s damaged or cut, %" PRId64
+				     " passed over; the TaskManager's log says where\n",
+					cut, uid, skipped);
+	}
+}
+
 static void print_table(FILE *out, const json_t *summary, double wall_s)
 {
 	const json_t *checkpoints = json_object_get(summary, "checkpoints");
@@ -173,6 +192,7 @@ static void print_table(FILE *out, const json_t *summary, double wall_s)
 			fprintf(out, "unparsed      %" PRId64 " %s\n",
 					(int64_t)json_integer_value(count), reason);
 	}
+	print_captures(out, summary);
 	fprintf(out, "checkpoints   %" PRId64 " completed, %" PRId64 " failed, p50 %" PRId64
 		     " ms, p99 %" PRId64 " ms\n",
 			number(checkpoints, "completed"), number(checkpoints, "failed"),
