@@ -36,8 +36,8 @@ int job_make_watchdog(struct job_master *jm);
 void job_watch(struct job_master *jm);
 /* A checkpoint failed: logged, but at most once a second.  `id` 0: it never began. */
 void job_note_failed_checkpoint(struct job_master *jm, int64_t id, const char *text);
-/* Whether the job's end could be made durable: 0, or -errno and it is tried again.  Whoever waits for
- * the job is told, in place of what is overdue. */
+/* Whether the job's end could be made durable: 0, or -errno and it is tried again.  Whoever waits
+ * for the job is told, in place of what is overdue. */
 void job_note_end(struct job_master *jm, int status);
 /* A TaskManager is gone: which tasks were there, and which checkpoint that ends. */
 void job_describe_loss(const struct job_master *jm, uint32_t member, const char *reason,

@@ -144,7 +144,7 @@ Test(job_master, draws_every_id_of_many_blocks_once_and_in_order)
 	cr_assert_geq(job_master_counts(job).checkpoints_completed, 199);
 }
 
-/* Nothing is in the list before the first id is, so that what stands in its place can be a folder. */
+/* The first id is written to a file beside the log, where a folder stands. */
 Test(job_master, says_why_no_checkpoint_can_be_begun)
 {
 	char path[256], id[ID128_TEXT_BYTES];
