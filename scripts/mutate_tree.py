@@ -83,7 +83,8 @@ def tests_in(build, tests, files):
 
 
 def is_about(unit, file):
-    return os.path.basename(file).startswith(os.path.basename(unit))
+    name, stem = os.path.basename(unit), os.path.splitext(os.path.basename(file))[0]
+    return stem.startswith(name) or name.startswith(stem)
 
 
 class Tree:

@@ -225,8 +225,7 @@ static struct subtask_stats *note_metrics(
 	t->ack_ms = wall_ms;
 	t->metrics = a->metrics;
 	t->kept_count = a->kept_count;
-	if (a->kept_count > 0)
-		t->kept = heap_copy(a->kept, a->kept_count, sizeof(*a->kept));
+	t->kept = heap_copy(a->kept, a->kept_count, sizeof(*a->kept));
 	return t;
 }
 

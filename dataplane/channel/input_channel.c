@@ -290,8 +290,6 @@ bool input_channel_is_in_line(const struct input_channel *ch, uint32_t announcem
 
 bool input_channel_is_at_end(const struct input_channel *ch)
 {
-	if (!ch->is_open || ch->is_begun || input_channel_recovered_left(ch) > 0)
-		return false;
 	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {
 		uint32_t at = i & EVENTS_MASK;
 

@@ -52,10 +52,9 @@ static int configure(struct output_gate *g, const struct output_gate_config *con
 	if (g->record_bytes != 0) {
 		g->record_bytes_max = g->record_bytes;
 		g->usable_bytes = record_count_per_buf(capacity, g->record_bytes) * g->record_bytes;
-		if (config->partitioner.kind == PARTITIONER_HASH &&
-				(uint64_t)g->partitioner.key_offset + g->partitioner.key_bytes >
-						g->record_bytes)
-			return -EINVAL;
+		if ((uint64_t)g->partitioner.key_offset + g->partitioner.key_bytes >
+				g->record_bytes)
+			return -EINVAL; /* only hash has a key */
 	} else {
 		g->record_bytes_max = config->record_bytes_max + RECORD_PREFIX_BYTES;
 		g->usable_bytes = capacity;
@@ -252,7 +251,6 @@ static void write_spanning(
 			open_next(g, c);
 
 		struct buf *b = g->outlets[c].buf;
-		b->size_bytes = (uint32_t)(open->at - b->data);
 		is_done = record_write(b, record, record_bytes, &done);
 		open->at = b->data + b->size_bytes;
 	} while (!is_done);

@@ -72,7 +72,9 @@ Test(checkpoint_stats, what_each_channel_had_in_flight_is_kept)
 	rig_open(&r, 10);
 	checkpoint_stats_on_pending(r.s, 1, &checkpoint, r.plan, 1000);
 	checkpoint_stats_on_acknowledge(r.s, &first, (struct moment){ 15, 1010 });
-	checkpoint_stats_on_incomplete(r.s, &second, 1020);
+	second.kept_count = 1;
+	second.kept = &channels[1];
+	checkpoint_stats_on_acknowledge(r.s, &second, (struct moment){ 25, 1020 });
 	channels[0].bytes = channels[1].bytes = 0; /* they were the caller's */
 
 	const struct checkpoint_record *c = checkpoint_stats_find(r.s, 1);
@@ -82,7 +84,9 @@ Test(checkpoint_stats, what_each_channel_had_in_flight_is_kept)
 	cr_assert(eq(u32, c->subtasks[1].kept[0].channel, 2));
 	cr_assert(c->subtasks[1].kept[1].is_output);
 	cr_assert(eq(u64, c->subtasks[1].kept[1].bytes, 50));
-	cr_assert(eq(u32, c->subtasks[2].kept_count, 0));
+	cr_assert(eq(u32, c->subtasks[2].kept_count, 1));
+	cr_assert(eq(u64, c->subtasks[2].kept[0].bytes, 50));
+	cr_assert(eq(u32, c->subtasks[0].kept_count, 0));
 	rig_close(&r);
 }
 

@@ -286,6 +286,21 @@ Test(output_gate_records, are_taken_as_far_as_they_fit_to_the_byte)
 	edge_close(&e);
 }
 
+Test(output_gate_records, may_be_empty_wherever_they_stand)
+{
+	static struct variable v;
+	struct edge e;
+
+	open_variable(&e, 64);
+	for (uint32_t i = 0; i < 5; i++)
+		variable_add(&v, i % 2 * 9);
+	cr_assert_eq(output_gate_collect(e.out[0], &v.batch), 5);
+	cr_assert_eq(output_gate_oversized_bytes(e.out[0]), 0);
+	edge_push(&e, 0);
+	cr_assert_eq(receive_variable(&e, 0), 5);
+	edge_close(&e);
+}
+
 Test(output_gate_records, whose_size_is_cut_off_are_refused)
 {
 	static struct variable v;

@@ -396,6 +396,35 @@ Test(output_gate, records_that_never_fit_a_channel_are_refused_at_once)
 	edge_close(&e);
 }
 
+Test(output_gate, a_key_that_does_not_lie_in_the_record_is_refused)
+{
+	struct output_gate *g;
+	struct edge_config wide = NARROW;
+	struct output_gate_config config;
+	struct edge e;
+
+	wide.consumers = 2;
+	edge_open(&e, &wide);
+	config = (struct output_gate_config){
+			.pool = e.pool,
+			.channels = e.channels[0],
+			.partitioner = {.kind = PARTITIONER_HASH,
+					.channel_count = 2,
+					.key_offset = 8,
+					.key_bytes = 8,
+					.key_group_count = EDGE_KEY_GROUPS},
+			.record_bytes = 16,
+	};
+	cr_assert_eq(output_gate_create(&g, &config), 0);
+	output_gate_destroy(g);
+	config.partitioner.key_offset = 9;
+	cr_assert_eq(output_gate_create(&g, &config), -EINVAL);
+	config.partitioner.kind = PARTITIONER_REBALANCE; /* asks for no key */
+	cr_assert_eq(output_gate_create(&g, &config), 0);
+	output_gate_destroy(g);
+	edge_close(&e);
+}
+
 Test(output_gate, all_records_are_processed_when_every_consumer_has_said_so)
 {
 	struct edge_config config = NARROW;

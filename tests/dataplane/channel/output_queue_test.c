@@ -141,6 +141,36 @@ Test(output_queue, an_unaligned_barrier_takes_an_older_one_that_waits_along)
 	edge_close(&e);
 }
 
+/* SP-12: those behind it still wait for what is before them. */
+Test(output_queue, one_barrier_is_let_go_on_all_channels_and_no_other_one)
+{
+	struct event first = barrier_of(1, ALIGNMENT_ALIGNED, 10);
+	struct event second = barrier_of(2, ALIGNMENT_ALIGNED, 10);
+	struct edge_config config = {
+			.producers = 1,
+			.consumers = 3,
+			.kind = PARTITIONER_BROADCAST,
+			.capacity_bytes = 64,
+			.channel = {.queue_count = 8, .credit_count = 2},
+			.record_bytes = 16,
+			.flush_ns = OUTPUT_GATE_FLUSH_NEVER,
+	};
+	struct edge e;
+
+	edge_open(&e, &config);
+	for (uint32_t i = 0; i < 20; i++)
+		cr_assert(edge_send(&e, 0, 0, i));
+	edge_push(&e, 0);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &first), 0);
+	cr_assert_eq(output_gate_broadcast(e.out[0], &second), 0);
+	cr_assert(output_gate_is_held(e.out[0], 1));
+	output_gate_let_go(e.out[0], 1);
+	cr_assert_not(output_gate_is_held(e.out[0], 1));
+	for (uint32_t c = 0; c < 3; c++)
+		cr_assert(output_queue_is_held(output_gate_queue(e.out[0], c), 2));
+	edge_close(&e);
+}
+
 /* OU-2, OU-3. */
 Test(output_queue, an_edge_that_cannot_carry_an_unaligned_barrier_forces_it_aligned)
 {

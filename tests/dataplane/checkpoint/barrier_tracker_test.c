@@ -165,6 +165,19 @@ Test(barrier_tracker, what_is_measured_is_the_newest_whatever_older_ones_come_to
 	barrier_run_close(&r);
 }
 
+Test(barrier_tracker, a_marker_for_what_was_not_heard_of_is_the_newest)
+{
+	struct barrier_run r;
+
+	barrier_run_open_counting(&r, 3, true);
+	r.wall_ms = 3;
+	barrier_run_tell(&r, "b5@0 b5@1 b5@2");
+	cr_expect_eq(metrics_of(&r, 5).start_delay_ns, 3000000);
+	barrier_run_tell(&r, "x6@0");
+	cr_expect_eq(metrics_of(&r, 5).start_delay_ns, 0);
+	barrier_run_close(&r);
+}
+
 Test(barrier_tracker, what_is_aborted_is_not_measured_and_others_are)
 {
 	struct barrier_run r;

@@ -386,7 +386,7 @@ Test(channel_state_disk, has_nothing_to_do_while_the_queue_of_the_store_is_full)
 }
 
 /* The file that is there may be somebody else's. */
-Test(channel_state_disk, removes_no_file_that_it_could_not_make)
+Test(channel_state_disk, removes_no_file_that_it_could_not_open)
 {
 	w.disk.fail_ops = 1 << STORE_OPEN | 1 << STORE_CLOSE | 1 << STORE_UNLINK;
 	w.disk.fail_nth = 1;

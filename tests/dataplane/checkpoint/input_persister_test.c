@@ -161,6 +161,53 @@ Test(input_persister, keeps_the_start_of_a_record_whose_end_has_not_left_its_sen
 	bench_close(&b);
 }
 
+Test(input_persister, keeps_a_single_byte_that_a_record_began_with)
+{
+	enum { BYTES = 59 };
+	uint8_t records[2 * (sizeof(uint32_t) + BYTES)] = {BYTES};
+	struct weir_batch batch = {records, 2, 0, sizeof(records)};
+	struct input_item item;
+	uint32_t offset;
+	struct bench b;
+
+	records[sizeof(uint32_t) + BYTES] = BYTES; /* it is the last byte of the first buffer */
+	bench_open(&b, 0, 1);
+	cr_assert_eq(output_gate_collect(b.edge.out[0], &batch), 2);
+	edge_push(&b.edge, 0);
+	hear(&b);
+	struct buf *held = input_gate_inflight_at(b.edge.in[0], 0, 0, &offset);
+	buf_retain(held); /* so that it gives no credit back */
+	cr_assert_eq(input_gate_next(b.edge.in[0], &item), 1);
+	input_gate_consume(b.edge.in[0], 1);
+	cr_assert_eq(input_gate_next(b.edge.in[0], &item), 0); /* the byte is put aside */
+	input_persister_start(b.persister, 1);
+	expect_bytes(&b, 1);
+	buf_release(held);
+	bench_close(&b);
+}
+
+Test(input_persister, waits_for_no_channel_that_has_ended)
+{
+	struct event end = edge_event(EVENT_END_OF_PARTITION);
+	struct input_item item;
+	struct bench b;
+
+	bench_open(&b, 16, 8);
+	cr_assert_eq(output_gate_broadcast(b.edge.out[1], &end), 0);
+	output_gate_poll(b.edge.out[1], 0);
+	hear(&b);
+	cr_assert_eq(input_gate_next(b.edge.in[0], &item), 1);
+	cr_assert_eq(item.kind, INPUT_EVENT);
+	input_gate_consume(b.edge.in[0], 1);
+	cr_assert_not(input_gate_is_open(b.edge.in[0], 1));
+	input_persister_start(b.persister, 1);
+	cr_assert(input_persister_is_waiting(b.persister, 1));
+	send_barrier(&b, 0);
+	hear(&b);
+	cr_assert_not(input_persister_is_waiting(b.persister, 1));
+	bench_close(&b);
+}
+
 Test(input_persister, a_cancelled_checkpoint_gets_nothing_more)
 {
 	struct bench b;

@@ -243,6 +243,24 @@ Test(subtask_channel_state, tells_a_barrier_that_was_held_at_its_timeout_from_on
 	}
 }
 
+/* SP-12, CS-8: on whichever output it waits. */
+Test(subtask_channel_state, is_complete_when_an_unaligned_barrier_goes_past_one_that_waits)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		bench_fill(&b, i, 1);
+	cr_expect(bench_perform_timeoutable(&b, 1));
+	bench_turn(&b, 100);
+	EXPECT_SAID(&b, "");
+	cr_expect(bench_perform_unaligned(&b, 2));
+	bench_turn(&b, 100);
+	EXPECT_SAID(&b, "ack1");
+	bench_finish_input(&b, 2);
+	bench_turn(&b, 100);
+	EXPECT_SAID(&b, "ack2");
+	bench_release(&b, 1);
+	bench_release(&b, 2);
+}
+
 /* ---- remembered aborts (14.5) ---- */
 
 Test(subtask_channel_state, only_the_newest_aborts_are_remembered)
