@@ -36,10 +36,15 @@ enum {
 	CHANNELS_MAX = 32,
 	QUEUE_COUNT = 4,
 	DESCRIPTORS = 1024, /* weir.link.descriptors */
+	RING_LOG2 = 10,
+	LARGE_DESCRIPTORS = 128, /* for frames larger than jumbo: the rings stay in the cache */
+	LARGE_RING_LOG2 = 7,
+	JUMBO_MTU = 9204,
 	RAW_BURST = 32,
 	RAW_MBUFS = 8192,
 	SLACK_BUFS = 64,
 	HEADER_BYTES = 42, /* Ethernet, IPv4, UDP */
+	ETHERNET_BYTES = 14,
 };
 #define UP_TIMEOUT_NS UINT64_C(15000000000)
 #define WARM_UP_NS UINT64_C(60000000)
@@ -84,6 +89,23 @@ static void fail(const char *what, const char *why)
 
 /* ---- the port ---- */
 
+static uint16_t descriptors(const struct end *e)
+{
+	return e->mtu > JUMBO_MTU ? LARGE_DESCRIPTORS : DESCRIPTORS;
+}
+
+static uint32_t slot_bytes(uint32_t mtu)
+{
+	if (mtu <= 2000)
+		return 2048;
+	return mtu <= JUMBO_MTU - 2 ? 9216 : RTE_ALIGN_CEIL(mtu + ETHERNET_BYTES, 1024u);
+}
+
+static uint32_t raw_room(const struct end *e)
+{
+	return RTE_MAX(e->mtu, (uint32_t)JUMBO_MTU) + 64 + RTE_PKTMBUF_HEADROOM;
+}
+
 static void start_eal(struct end *e, bool is_memif, const char *socket)
 {
 	char vdev[256], cpus[16], line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES];
@@ -91,13 +113,15 @@ static void start_eal(struct end *e, bool is_memif, const char *socket)
 	const uint32_t workers[1] = {e->cpu};
 	uint32_t buf_count = e->channel_count * channel_buffers_max(&e->channel) + SLACK_BUFS;
 	struct port_config port = {.name = "net_memif0", .mtu = e->mtu,
-		.rx_descriptors = DESCRIPTORS, .tx_descriptors = DESCRIPTORS, .worker_count = 1};
+		.rx_descriptors = descriptors(e), .tx_descriptors = descriptors(e),
+		.worker_count = 1};
 
 	if (is_memif)
 		snprintf(vdev, sizeof(vdev),
-				"--vdev=net_memif0,role=%s,bsize=%u,socket-abstract=no,socket=%s",
-				e->is_sender ? "client" : "server",
-				e->mtu > 2000 ? 9216 : 2048, socket);
+				"--vdev=net_memif0,role=%s,bsize=%u,rsize=%u,socket-abstract=no,"
+				"socket=%s",
+				e->is_sender ? "client" : "server", slot_bytes(e->mtu),
+				e->mtu > JUMBO_MTU ? LARGE_RING_LOG2 : RING_LOG2, socket);
 	else
 		snprintf(vdev, sizeof(vdev),
 				e->is_sender ? "--vdev=net_vhost0,iface=%s,client=1"
@@ -108,7 +132,7 @@ static void start_eal(struct end *e, bool is_memif, const char *socket)
 	struct eal_config eal = {.worker_cpus = workers, .worker_count = 1, .control_cpus = cpus,
 		.memory_bytes = mempool_memory_bytes(buf_count, e->flush_bytes, 1) +
 				2 * port_memory_bytes(&port) +
-				(size_t)RAW_MBUFS * (FRAME_BYTES_MAX + 512),
+				(size_t)RAW_MBUFS * (raw_room(e) + 512),
 		.extra = extra, .extra_count = is_memif || e->is_sender ? 1 : 2};
 	if (eal_start(&eal, line, error) != 0)
 		fail("EAL", error);
@@ -122,7 +146,7 @@ static void open_port(struct end *e, bool is_memif)
 	char error[PORT_ERROR_BYTES];
 	struct port_config config = {
 		.name = is_memif ? "net_memif0" : e->is_sender ? "net_vhost0" : "net_virtio_user0",
-		.mtu = e->mtu, .rx_descriptors = DESCRIPTORS, .tx_descriptors = DESCRIPTORS,
+		.mtu = e->mtu, .rx_descriptors = descriptors(e), .tx_descriptors = descriptors(e),
 		.queue_count = 1, .worker_count = 1, .udp_port = NET_UDP_PORT_DEFAULT};
 
 	if (port_create(&e->port, &config, error) != 0)
@@ -130,7 +154,7 @@ static void open_port(struct end *e, bool is_memif)
 	if (port_transport_create(&e->transport, e->port, 0) != 0)
 		fail("port", "no memory for its transport");
 	e->raw_pool = rte_pktmbuf_pool_create("raw", RAW_MBUFS, 256, 0,
-			FRAME_BYTES_MAX + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+			(uint16_t)raw_room(e), SOCKET_ID_ANY);
 	if (e->raw_pool == NULL)
 		fail("port", "no memory for raw frames");
 }

@@ -32,7 +32,7 @@ static_assert((int)PACKET_TAKERS_MAX < (int)NOBODY, "told apart");
 /* Its worker writes, but for what is said. */
 struct taker {
 	struct rte_ring *ring; /* packets that came elsewhere; set before others can see it */
-	uint8_t (*flat)[FRAME_BYTES_MAX];
+	uint8_t (*flat)[PACKET_BYTES_MAX];
 	uint64_t held, handed; /* queues, a bit for each; packets that came by ring */
 	uint32_t change_seen, next;
 	_Atomic uint64_t dropped; /* because the ring of another was full */
@@ -199,7 +199,8 @@ uint32_t packet_queues_receive(struct packet_queues *q, uint32_t taker,
 		got += take_of_queues(q, taker, mbufs + got, count - got);
 	for (uint32_t i = 0; i < got; i++) {
 		packets[i].handle = mbufs[i];
-		packets[i].bytes = received_bytes(mbufs[i], t->flat[i], &packets[i].size);
+		packets[i].bytes = received_bytes(
+				mbufs[i], t->flat[i], PACKET_BYTES_MAX, &packets[i].size);
 	}
 	return got;
 }

@@ -20,7 +20,8 @@
 
 enum {
 	ETHERNET_BYTES = 14,
-	FRAME_BYTES_LIMIT = 9218, /* transport.h's FRAME_BYTES_MAX */
+	JUMBO_BYTES = 9218,
+	LINE_ROOM_BYTES = 64,
 	DRIVER_BYTES = 32,
 	RX_SLACK = 256, /* received and not yet released, and what the cache hides */
 	POOL_CACHE = 64,
@@ -58,13 +59,22 @@ static uint32_t rx_bufs(const struct port_driver *driver, uint32_t descriptors)
 	return (driver->has_second_ring ? 2 : 1) * descriptors + driver->rx_bufs;
 }
 
+/* With what a driver wants around it, and what rounds the size of a slot. */
+static size_t frame_room(uint32_t mtu)
+{
+	return RTE_ALIGN_CEIL((size_t)mtu + ETHERNET_BYTES + LINE_ROOM_BYTES, PORT_SLOT_STEP_BYTES);
+}
+
 /* Frames to receive, heads to send, and those that are sent in place. */
 size_t port_memory_bytes(const struct port_config *config)
 {
 	uint32_t queues = config->queue_count > 0 ? config->queue_count : config->worker_count;
 	size_t frames = rx_bufs(port_driver_find(config->name), config->rx_descriptors) +
 			(size_t)config->tx_descriptors + MEMORY_SLACK;
-	size_t frame = config->mtu > RTE_ETHER_MTU ? FRAME_BYTES_LIMIT : RTE_MBUF_DEFAULT_BUF_SIZE;
+	size_t frame = RTE_MBUF_DEFAULT_BUF_SIZE;
+
+	if (config->mtu > RTE_ETHER_MTU)
+		frame = RTE_MAX(frame_room(config->mtu), (size_t)JUMBO_BYTES);
 
 	frames += queues > 1 ? HANDED_COUNT : 0;
 	return (queues * frames + config->spare_bufs) * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;

@@ -140,8 +140,10 @@ static int check_slot(const struct port_config *config, uint32_t mtu,
 		return 0;
 	snprintf(error, PORT_ERROR_BYTES,
 			"port %s: with an MTU of %u its frames do not fit a slot of its ring; give "
-			"its --vdev bsize=9216, at both ends, or an MTU of at most %u",
-			config->name, mtu, slot > ETHERNET_BYTES ? slot - ETHERNET_BYTES : 0);
+			"its --vdev bsize=%u, at both ends, or an MTU of at most %u",
+			config->name, mtu,
+			RTE_ALIGN_CEIL(mtu + ETHERNET_BYTES, PORT_SLOT_STEP_BYTES),
+			slot > ETHERNET_BYTES ? slot - ETHERNET_BYTES : 0);
 	return -EINVAL;
 }
 

@@ -13,7 +13,7 @@
 
 struct rte_eth_dev_info;
 
-enum { PORT_MTU_MIN = 562 };
+enum { PORT_MTU_MIN = 562, PORT_SLOT_STEP_BYTES = 1024 };
 
 /* What a buffer must hold, so that a frame lies in one piece and the driver takes it. */
 uint32_t port_mtu_receive_bytes(uint32_t mtu, const struct rte_eth_dev_info *info);

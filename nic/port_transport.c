@@ -45,7 +45,7 @@ struct port_transport {
 	struct rte_mbuf *pending[BURST_MAX];
 	uint32_t sent_count; /* owners of bodies that the device is done with; who is in has it */
 	struct buf *sent[BURST_MAX];
-	uint8_t flat[BURST_MAX][FRAME_BYTES_MAX]; /* frames that arrived in pieces */
+	uint8_t *flat; /* for frames that arrived in pieces, a burst of them */
 };
 
 static struct port_transport *of(struct transport *t)
@@ -254,7 +254,9 @@ static uint32_t transport_receive(struct transport *transport, struct frame_in *
 	got = receive_mbufs(t, mbufs, count);
 	for (uint32_t i = 0; i < got; i++) {
 		frames[i].handle = mbufs[i];
-		frames[i].bytes = received_bytes(mbufs[i], t->flat[i], &frames[i].size);
+		frames[i].bytes = received_bytes(mbufs[i],
+				t->flat + (size_t)i * t->transport.frame_bytes_max,
+				t->transport.frame_bytes_max, &frames[i].size);
 	}
 	return got;
 }
@@ -317,7 +319,8 @@ int port_transport_create(struct port_transport **out, struct port *port, uint32
 	t->queue_count = port_queue_count(port);
 	t->udp_port = port_udp_port(port);
 	t->can_refer = port_can_refer(port);
-	if (make_pools(t) != 0) {
+	t->flat = lines_alloc((size_t)BURST_MAX * t->transport.frame_bytes_max);
+	if (t->flat == NULL || make_pools(t) != 0) {
 		port_transport_destroy(t);
 		return -ENOMEM;
 	}
@@ -345,5 +348,6 @@ void port_transport_destroy(struct port_transport *t)
 	release_sent(t);
 	rte_mempool_free(t->heads);
 	rte_mempool_free(t->references);
+	free(t->flat);
 	free(t);
 }

@@ -15,7 +15,10 @@ static const char *const names[] = {
 
 enum {
 	KINDS_COUNT = sizeof(names) / sizeof(names[0]),
-	MEMIF_MTU_MAX = 2048 - 14, /* that fits a slot of its ring as it is */
+	MEMIF_SLOT_BYTES = 2048, /* as it is */
+	JUMBO_SLOT_BYTES = 9216,
+	SLOT_STEP_BYTES = 1024,
+	ETHERNET_BYTES = 14,
 };
 
 static bool is_between_two(const struct run_link *l)
@@ -121,13 +124,26 @@ static void print_socket(int run, char path[64])
 	snprintf(path, 64, "/tmp/weir-%d-vhost.sock", run);
 }
 
+/* A slot of a memif's ring holds a frame. */
+static void print_slot(uint32_t mtu, char text[32])
+{
+	uint32_t frame = mtu + ETHERNET_BYTES;
+
+	text[0] = '\0';
+	if (frame > JUMBO_SLOT_BYTES)
+		snprintf(text, 32, ",bsize=%u",
+				(frame + SLOT_STEP_BYTES - 1) / SLOT_STEP_BYTES * SLOT_STEP_BYTES);
+	else if (frame > MEMIF_SLOT_BYTES)
+		snprintf(text, 32, ",bsize=%u", (uint32_t)JUMBO_SLOT_BYTES);
+}
+
 /* The peer of a virtio-user device maps its memory, and takes no more than eight files of it.
  * Whoever of two is started again finds the other: the second dials a memif, and it dials a
  * virtio-user device that listens. */
 void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t mtu,
 		struct run_link_words *w)
 {
-	char device[16], arguments[160], path[64];
+	char device[16], arguments[160], path[64], slot[32];
 
 	if (l->kind == RUN_LINK_PCI) {
 		snprintf(w->port, sizeof(w->port), "weir.link.port=%s", l->interfaces[index]);
@@ -136,11 +152,11 @@ void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t 
 	}
 	snprintf(device, sizeof(device), "%s0", names[l->kind]);
 	print_socket(run, path);
+	print_slot(mtu, slot);
 	switch (l->kind) {
 	case RUN_LINK_MEMIF:
 		snprintf(arguments, sizeof(arguments), "role=%s,socket=weir-%d%s",
-				index == 0 ? "server" : "client", run,
-				mtu > MEMIF_MTU_MAX ? ",bsize=9216" : "");
+				index == 0 ? "server" : "client", run, slot);
 		break;
 	case RUN_LINK_VHOST:
 		snprintf(device, sizeof(device), "%s", index == 0 ? "virtio_user0" : "vhost0");

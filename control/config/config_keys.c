@@ -271,7 +271,7 @@ static const struct config_key keys[] = {
 		HELP("UDP port of frames on it")},
 	{TEXT("weir.link.gateway", ""), FOR(TASKMANAGER), FORM(link_gateway),
 		HELP("MAC to send to on a routed path; empty: to the peer's own")},
-	{INTEGER("weir.link.mtu", "0"), BOUNDS(0, 9204), FOR(TASKMANAGER),
+	{INTEGER("weir.link.mtu", "0"), BOUNDS(0, 57458), FOR(TASKMANAGER),
 		HELP("largest IP packet on it, the same at all ends; 0: the port's own")},
 	{INTEGER("weir.link.descriptors", "1024"), BOUNDS(64, 32768), FOR(TASKMANAGER),
 		HELP("frames its queues hold, as far as the port can")},

@@ -16,7 +16,7 @@ enum { HELD_MAX = 512 };
 struct held {
 	uint64_t due_ns;
 	struct frame_out frame;
-	uint8_t body[FRAME_BYTES_MAX];
+	uint8_t *body;
 };
 
 struct net_faults {
@@ -30,6 +30,7 @@ struct net_faults {
 	uint32_t held_count;
 	uint32_t order[HELD_MAX]; /* indexes of slots; the first held_count are in use */
 	struct held *held;
+	uint8_t *bodies;
 	struct net_faults_counters counters;
 };
 
@@ -84,7 +85,6 @@ static void copy_frame(struct held *to, const struct frame_out *from)
 {
 	to->frame = *from;
 	if (from->body_bytes > 0) {
-		CHECK(from->body_bytes <= sizeof(to->body));
 		memcpy(to->body, from->body, from->body_bytes);
 		to->frame.body = to->body;
 	}
@@ -230,12 +230,15 @@ int net_faults_create(struct net_faults **out, struct transport *inner,
 	if (f == NULL)
 		return -ENOMEM;
 	f->held = lines_alloc(HELD_MAX * sizeof(*f->held));
-	if (f->held == NULL) {
-		free(f);
+	f->bodies = lines_alloc((size_t)HELD_MAX * inner->frame_bytes_max);
+	if (f->held == NULL || f->bodies == NULL) {
+		net_faults_destroy(f);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < HELD_MAX; i++)
+	for (uint32_t i = 0; i < HELD_MAX; i++) {
+		f->held[i].body = f->bodies + (size_t)i * inner->frame_bytes_max;
 		f->order[i] = i;
+	}
 	f->transport = (struct transport){
 			.send = faults_send,
 			.receive = faults_receive,
@@ -273,6 +276,7 @@ void net_faults_destroy(struct net_faults *f)
 	if (f == NULL)
 		return;
 	free(f->held);
+	free(f->bodies);
 	free(f);
 }
 

@@ -28,6 +28,8 @@ static_assert(NET_PATH_BYTES_MAX + WORDS_AT + NET_FRAME_SPAN / 8 <= FRAME_HEAD_B
 static_assert(NET_PATH_BYTES_MAX + LIST_AT + NET_FRAME_CREDITS_MAX * CREDIT_BYTES <=
 				FRAME_HEAD_BYTES_MAX + 0u,
 		"credits fit a head");
+static_assert((int)NET_PATH_BYTES_MAX + NET_FRAME_DATA_BYTES + BUF_BYTES_MAX <= FRAME_BYTES_MAX + 0,
+		"a buffer fits a frame");
 static_assert((int)BUF_BYTES_MAX < (int)NO_RECORD, "an offset is a 16-bit number");
 
 uint32_t net_frame_payload_max(const struct net_path *p)

@@ -27,7 +27,9 @@ struct buf;
 enum {
 	FRAME_HEAD_BYTES_MAX = 512,
 	FRAME_BYTES_MIN = 576,  /* the smallest largest frame a path may have */
-	FRAME_BYTES_MAX = 9218, /* with the Ethernet header, without the frame check sequence */
+	/* With the Ethernet header, without the frame check sequence.  More than any cable takes:
+	 * ports that are memory carry the largest buffer in one frame. */
+	FRAME_BYTES_MAX = BUF_BYTES_MAX + 128,
 };
 
 struct frame_out {

@@ -25,7 +25,7 @@ struct rig {
 static void start(struct rig *r, uint32_t mtu)
 {
 	static const uint32_t cpus[1] = {0};
-	uint32_t slot = mtu > 2000 ? 9216 : 2048;
+	uint32_t slot = mtu > 9000 ? 34816 : mtu > 2000 ? 9216 : 2048;
 	char socket[128], server[256], client[256], line[EAL_LINE_BYTES], error[PORT_ERROR_BYTES];
 
 	snprintf(r->directory, sizeof(r->directory), "/tmp/weir-port-XXXXXX");
@@ -39,7 +39,7 @@ static void start(struct rig *r, uint32_t mtu)
 			slot, socket);
 	const char *extra[] = {server, client};
 	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
-			.memory_bytes = 128 << 20, .extra = extra, .extra_count = 2};
+			.memory_bytes = 256 << 20, .extra = extra, .extra_count = 2};
 	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
 	for (int i = 0; i < 2; i++) {
 		struct port_config port = {.name = i == 0 ? "net_memif0" : "net_memif1",
@@ -116,6 +116,11 @@ Test(port_transport, carries_a_link_over_memif)
 Test(port_transport, carries_jumbo_frames_over_memif)
 {
 	carry(9000, 0);
+}
+
+Test(port_transport, carries_a_buffer_in_one_frame_over_memif)
+{
+	carry(33000, 0);
 }
 
 Test(port_transport, carries_a_link_that_loses_frames)

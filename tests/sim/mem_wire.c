@@ -7,9 +7,9 @@
 #include <string.h>
 
 struct queue {
-	uint32_t head, tail, room;
+	uint32_t head, tail, room, frame_bytes;
 	uint32_t *sizes;
-	uint8_t *bytes; /* FRAME_BYTES_MAX each */
+	uint8_t *bytes; /* frame_bytes each */
 };
 
 struct mem_end {
@@ -27,7 +27,7 @@ struct mem_wire {
 
 static uint8_t *bytes_at(const struct queue *q, uint32_t index)
 {
-	return q->bytes + (size_t)(index % q->room) * FRAME_BYTES_MAX;
+	return q->bytes + (size_t)(index % q->room) * q->frame_bytes;
 }
 
 static void put(struct mem_wire *w, struct queue *q, const struct frame_out *f)
@@ -38,7 +38,7 @@ static void put(struct mem_wire *w, struct queue *q, const struct frame_out *f)
 	}
 
 	uint8_t *at = bytes_at(q, q->tail);
-	CHECK(f->head_bytes + f->body_bytes <= FRAME_BYTES_MAX);
+	CHECK(f->head_bytes + f->body_bytes <= q->frame_bytes);
 	memcpy(at, f->head, f->head_bytes);
 	if (f->body_bytes > 0)
 		memcpy(at + f->head_bytes, f->body, f->body_bytes);
@@ -102,8 +102,9 @@ struct mem_wire *mem_wire_create(uint32_t room, uint32_t frame_bytes_max)
 		struct queue *q = &w->queues[i];
 
 		q->room = room;
+		q->frame_bytes = frame_bytes_max;
 		q->sizes = calloc(room, sizeof(q->sizes[0]));
-		q->bytes = calloc(room, FRAME_BYTES_MAX);
+		q->bytes = calloc(room, frame_bytes_max);
 		CHECK(q->sizes != NULL && q->bytes != NULL);
 		w->ends[i] = (struct mem_end){
 				.transport = {mem_send, mem_receive, mem_release, mem_reclaim,

@@ -44,8 +44,10 @@ Test(run_link, gives_a_memif_slots_that_hold_the_largest_frame)
 	cr_assert_null(strstr(w.eal, "bsize"), "%s", w.eal);
 	run_link_words(&l, 0, 77, 2035, &w);
 	cr_assert_not_null(strstr(w.eal, ",bsize=9216"), "%s", w.eal);
-	run_link_words(&l, 1, 77, 9000, &w);
+	run_link_words(&l, 1, 77, 9202, &w);
 	cr_assert_not_null(strstr(w.eal, ",bsize=9216"), "%s", w.eal);
+	run_link_words(&l, 1, 77, 33000, &w);
+	cr_assert_not_null(strstr(w.eal, ",bsize=33792"), "%s", w.eal);
 }
 
 Test(run_link, lets_a_vhost_dial_a_virtio_user)
