@@ -7,8 +7,10 @@
 #include <errno.h>
 
 enum {
-	RECEIVE_BURSTS_MAX = 4, /* a turn */
-	RECEIVE_BURST = 32,
+	/* A turn: more, and the peer waits for its credit while all of it is taken in. */
+	RECEIVE_FRAMES_MAX = 128,
+	RECEIVE_PIECES_MAX = 128,
+	RECEIVE_BURST = 8,
 	SEND_BURSTS_MAX = 4,
 	CONTROL_STAGE = 32,
 	DATA_STAGE = 64,
@@ -125,7 +127,8 @@ static struct net_link *find_link(const struct net_endpoint *e, uint64_t token)
 	return NULL;
 }
 
-static void take_frame(struct net_endpoint *e, const struct frame_in *in, uint64_t now_ns)
+/* Returns how many pieces of buffers were in it. */
+static uint32_t take_frame(struct net_endpoint *e, const struct frame_in *in, uint64_t now_ns)
 {
 	const uint8_t *payload;
 	uint32_t payload_bytes;
@@ -142,7 +145,7 @@ static void take_frame(struct net_endpoint *e, const struct frame_in *in, uint64
 			e->counters.corrupt++;
 		else
 			e->counters.malformed++;
-		return;
+		return 0;
 	}
 
 	struct net_link *l = find_link(e, f.token);
@@ -150,18 +153,19 @@ static void take_frame(struct net_endpoint *e, const struct frame_in *in, uint64
 		net_link_receive(l, &f, in->size, now_ns);
 	else
 		e->counters.unknown++;
+	return f.kind == NET_FRAME_DATA ? f.channel : 0;
 }
 
 static uint32_t receive(struct net_endpoint *e, uint64_t now_ns)
 {
 	struct frame_in frames[RECEIVE_BURST];
-	uint32_t total = 0;
+	uint32_t total = 0, pieces = 0;
 
-	for (uint32_t burst = 0; burst < RECEIVE_BURSTS_MAX; burst++) {
+	while (total < RECEIVE_FRAMES_MAX && pieces < RECEIVE_PIECES_MAX) {
 		uint32_t count = e->transport->receive(e->transport, frames, RECEIVE_BURST);
 
 		for (uint32_t i = 0; i < count; i++)
-			take_frame(e, &frames[i], now_ns);
+			pieces += take_frame(e, &frames[i], now_ns);
 		e->transport->release(e->transport, frames, count);
 		total += count;
 		if (count < RECEIVE_BURST)

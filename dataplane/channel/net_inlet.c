@@ -30,6 +30,8 @@ static bool is_piece(const struct net_inlet *in, const struct net_frame_piece *p
 {
 	uint32_t left = p->buf_bytes - p->offset;
 
+	if (p->offset == 0 && p->payload_bytes == p->buf_bytes)
+		return p->payload_bytes <= in->payload_max;
 	return p->offset % in->payload_max == 0 &&
 			p->payload_bytes == (left < in->payload_max ? left : in->payload_max);
 }
@@ -38,7 +40,7 @@ static bool is_piece(const struct net_inlet *in, const struct net_frame_piece *p
 static int begin(struct net_inlet *in, struct net_inlet_slot *s, uint64_t sequence,
 		const struct net_frame_piece *p)
 {
-	uint32_t pieces = (p->buf_bytes + in->payload_max - 1) / in->payload_max;
+	uint32_t pieces = net_pieces_of(p->buf_bytes, in->payload_max);
 
 	if (p->buf_bytes > in->pool->capacity_bytes || pieces > NET_PIECES_MAX)
 		return -EPROTO;
@@ -51,14 +53,14 @@ static int begin(struct net_inlet *in, struct net_inlet_slot *s, uint64_t sequen
 	b->first_record = p->first_record;
 	b->announcement = p->announcement;
 	b->watermark = p->watermark;
-	*s = (struct net_inlet_slot){.buf = b, .missing_count = pieces > 0 ? pieces : 1};
+	*s = (struct net_inlet_slot){.buf = b, .missing_count = pieces};
 	in->held_count++;
 	return 0;
 }
 
 static void keep(struct net_inlet *in, struct net_inlet_slot *s, const struct net_frame_piece *p)
 {
-	uint32_t index = p->offset / in->payload_max;
+	uint32_t index = p->offset == 0 ? 0 : p->offset / in->payload_max;
 	uint64_t bit = 1ull << (index % 64);
 
 	if ((s->arrived[index / 64] & bit) != 0)

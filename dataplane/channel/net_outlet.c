@@ -33,13 +33,13 @@ static uint32_t collect_bufs(struct net_outlet *o)
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct buf *b = taken[i];
-		uint32_t pieces = (b->size_bytes + o->payload_max - 1) / o->payload_max;
+		uint32_t pieces = net_pieces_of(b->size_bytes, o->payload_max);
 
 		CHECK(b->sequence == o->collected && pieces <= NET_PIECES_MAX);
 		*slot_of(o, o->collected) = (struct net_outlet_slot){
 				.buf = b,
 				.announcement = b->announcement,
-				.piece_count = pieces > 0 ? pieces : 1,
+				.piece_count = pieces,
 		};
 		o->collected++;
 	}

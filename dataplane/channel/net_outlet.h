@@ -24,6 +24,12 @@
 
 enum { NET_PIECES_MAX = 128 };
 
+/* Frames that a buffer of that size takes; no division for what fits one. */
+static inline uint32_t net_pieces_of(uint32_t buf_bytes, uint32_t payload_max)
+{
+	return buf_bytes <= payload_max ? 1 : (buf_bytes + payload_max - 1) / payload_max;
+}
+
 struct net_outlet_slot {
 	struct buf *buf;
 	uint32_t announcement; /* it must not be seen before that event is */
