@@ -251,6 +251,7 @@ static void open_run(struct end *e, struct run *r, const char *faults)
 	config.in_count = e->is_sender ? 0 : e->channel_count;
 	CHECK(net_path_init(&config.path, &e->local, &e->remote, NULL) == 0);
 	config.path.is_udp_offloaded = t->can_udp_checksum;
+	config.path.has_bare_bodies = strcmp(faults, "-") == 0; /* as weir.link.checksum: auto */
 	if (net_link_create(&r->link, &config) != 0)
 		fail("link", "a buffer does not fit its frames");
 	CHECK(net_endpoint_create(&r->endpoint, t, &e->local) == 0);

@@ -11,6 +11,7 @@
 #include "nic/port_transport.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,35 @@ size_t taskmanager_link_memory_bytes(const struct config *config, uint32_t worke
 	return port.name[0] == '\0' ? 0 : port_memory_bytes(&port);
 }
 
+/* The kernel's own name of this boot: another host has another, whatever joins them. */
+static uint64_t host_id(void)
+{
+	char text[64] = "", digits[17];
+	uint32_t count = 0;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (f == NULL)
+		return 0;
+	if (fgets(text, sizeof(text), f) == NULL)
+		text[0] = '\0';
+	fclose(f);
+	for (const char *at = text; *at != '\0' && count < sizeof(digits) - 1; at++) {
+		if (isxdigit((unsigned char)*at))
+			digits[count++] = *at;
+	}
+	digits[count] = '\0';
+	return strtoull(digits, NULL, 16);
+}
+
+/* A wire that is bad on purpose damages frames, and must be found out. */
+static void choose_checksum(struct taskmanager_link *l, const struct config *config)
+{
+	if (!port_is_memory(l->port) || config_text(config, "weir.link.faults")[0] != '\0' ||
+			!config_is_choice(config, "weir.link.checksum", "auto"))
+		return;
+	l->address.host = host_id();
+}
+
 /* 169.254.x.y by the MAC: frames go by MAC and token, so two of one address do no harm. */
 static void choose_address(struct taskmanager_link *l, const struct config *config)
 {
@@ -86,6 +116,7 @@ static void choose_address(struct taskmanager_link *l, const struct config *conf
 				4);
 	else
 		CHECK(inet_pton(a->is_ipv6 ? AF_INET6 : AF_INET, text, a->ip) == 1);
+	choose_checksum(l, config);
 	net_address_print(a, l->text);
 }
 
@@ -163,6 +194,14 @@ static int open_queues(struct taskmanager_link *l, const struct config *config,
 	return rc;
 }
 
+static void print_port(struct taskmanager_link *l)
+{
+	port_print(l->port, l->port_text);
+	size_t at = strlen(l->port_text);
+	snprintf(l->port_text + at, sizeof(l->port_text) - at, ", buffers are summed%s",
+			l->address.host != 0 ? " unless both ends are memory of this host" : "");
+}
+
 int taskmanager_link_open(struct taskmanager_link **out, const struct config *config,
 		uint32_t worker_count, char error[TASKMANAGER_LINK_ERROR_BYTES])
 {
@@ -184,7 +223,7 @@ int taskmanager_link_open(struct taskmanager_link **out, const struct config *co
 	choose_address(l, config);
 	l->has_gateway = mac_parse(config_text(config, "weir.link.gateway"), l->gateway);
 	l->peer_timeout_ns = (uint64_t)config_duration_ns(config, "weir.link.timeout");
-	port_print(l->port, l->port_text);
+	print_port(l);
 	log_info("taskmanager", "link: %s at %s", l->port_text, l->text);
 	*out = l;
 	return 0;

@@ -444,6 +444,11 @@ bool port_joins_two(const struct port *p)
 	return p->traits->pairs;
 }
 
+bool port_is_memory(const struct port *p)
+{
+	return p->traits->is_memory;
+}
+
 uint16_t port_udp_port(const struct port *p)
 {
 	return p->udp_port;

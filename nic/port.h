@@ -69,6 +69,8 @@ enum port_steering port_steering(const struct port *p);
 struct rte_ring *port_handed(const struct port *p, uint32_t queue);
 /* Its wire has two ends, and no more. */
 bool port_joins_two(const struct port *p);
+/* Its frames stay in memory that it shares with the other end. */
+bool port_is_memory(const struct port *p);
 uint16_t port_udp_port(const struct port *p);
 
 /* "net_memif0 (net_memif): frames to 1514 bytes, bodies sent in place, ..." */

@@ -7,6 +7,7 @@
  * them, though the first has room for all; where it finds no buffer to renew one, it takes none. */
 static const struct port_driver drivers[] = {
 		{.name = "net_memif",
+				.is_memory = true,
 				.copies = true,
 				.has_slot_size = true,
 				.pairs = true,
@@ -19,11 +20,14 @@ static const struct port_driver drivers[] = {
 				.has_frame_size = true,
 				.loses_unseen = true},
 		{.name = "net_af_xdp", .rx_bufs = 3 * 2048},
-		{.name = "net_vhost", .copies = true, .pairs = true},
+		{.name = "net_vhost", .is_memory = true, .copies = true, .pairs = true},
 		{.name = "net_pcap", .copies = true},
-		{.name = "net_ring", .pairs = true},
+		{.name = "net_ring", .is_memory = true, .pairs = true},
 		{.name = "net_tap", .copies = true, .spreads = true},
-		{.name = "net_virtio_user", .pairs = true, .hears_peer = true},
+		{.name = "net_virtio_user",
+				.is_memory = true,
+				.pairs = true,
+				.hears_peer = true},
 		{.name = "net_vmxnet3", .has_second_ring = true},
 };
 

@@ -279,6 +279,8 @@ static const struct config_key keys[] = {
 		HELP("its queue pairs, each served by a worker; 0: one for each, if the port can")},
 	{DURATION("weir.link.timeout", "3 s"), BOUNDS(100 * MS, INT64_MAX), FOR(TASKMANAGER),
 		HELP("a peer not heard of on the wire for so long is lost")},
+	{CHOICE("weir.link.checksum", "auto", "auto|always"), FOR(TASKMANAGER),
+		HELP("CRC32C of what frames carry; auto: not over memory within one host")},
 	{TEXT("weir.link.capture", ""), FOR(TASKMANAGER),
 		HELP("writes every frame of the link to the pcap file of that name and .PID")},
 	{TEXT("weir.link.faults", ""), FOR(TASKMANAGER),

@@ -13,6 +13,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little end
 
 enum {
 	MAGIC = 0x7277,
+	KIND_AT = 3,
+	BARE = 0x80, /* in a kind */
 	CRC_AT = 4,
 	COUNT_FROM_END = 2, /* of the 24 bytes */
 	CREDIT_BYTES = 16,
@@ -213,9 +215,12 @@ static uint32_t checksum(const uint8_t *bytes, uint32_t size)
 void net_frame_end(struct frame_out *f, const struct net_path *p)
 {
 	uint8_t *ours = f->head + p->byte_count;
-	uint32_t crc = checksum(ours, f->head_bytes - p->byte_count);
+	bool is_bare = p->has_bare_bodies && f->owner != NULL;
 
-	if (f->body_bytes > 0)
+	if (is_bare)
+		ours[KIND_AT] |= BARE;
+	uint32_t crc = checksum(ours, f->head_bytes - p->byte_count);
+	if (f->body_bytes > 0 && !is_bare)
 		crc = crc32c(crc, f->body, f->body_bytes);
 	memcpy(ours + CRC_AT, &crc, sizeof(crc));
 	net_path_end(p, f);
@@ -357,9 +362,13 @@ int net_frame_decode(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 	memcpy(&s, bytes, sizeof(s));
 	if (s.magic != MAGIC || s.version != NET_FRAME_VERSION)
 		return -EBADMSG;
-	if (s.crc != checksum(bytes, size))
+	f->is_bare = (s.kind & BARE) != 0;
+	f->kind = s.kind & (BARE - 1);
+	if (f->is_bare && (f->kind != NET_FRAME_DATA || s.channel != 1 ||
+					  size < NET_FRAME_DATA_BYTES))
+		return -EBADMSG;
+	if (s.crc != checksum(bytes, f->is_bare ? (uint32_t)NET_FRAME_DATA_BYTES : size))
 		return -EILSEQ;
-	f->kind = s.kind;
 	f->token = s.token;
 	f->number = s.number;
 	f->age = s.age;

@@ -10,7 +10,7 @@
  *
  * Little endian.  Every frame starts with 24 bytes:
  *
- *      0  magic 0x7277   2  version   3  kind   4  CRC32C of all but itself
+ *      0  magic 0x7277   2  version   3  kind, and 0x80: bare   4  CRC32C of all but itself
  *      8  token, of the pair of attempts that the link joins
  *     16  number, of this transmission: what is sent again gets a new one
  *     20  age: number - age is the oldest the sender still waits to hear of
@@ -20,6 +20,7 @@
  *      0  sequence, low half   4  offset   6  size of the buffer   8  announcement it must wait for
  *     12  first record, 0xffff: none   14  bytes in here   16  watermark   24  channel
  *     26  nothing   28  the bytes
+ *     A bare one has one piece, whose bytes are not in the sum: both ends are on one host.
  * EVENT is numbered: one event of the control lane.   24  checkpoint id   32  time stamp
  *     40  aligned timeout   48  cut   56  watermark   64  announcement   68  snapshot kind
  *     69  alignment   70  event kind   71  stop mode   72  boundary
@@ -85,6 +86,7 @@ struct net_frame {
 	uint32_t number;
 	uint16_t age, channel;
 	uint8_t kind;
+	bool is_bare; /* its bytes were not summed */
 	/* data */
 	const uint8_t *pieces, *pieces_end;
 	/* event */

@@ -234,7 +234,9 @@ void net_link_receive(struct net_link *l, const struct net_frame *f, uint32_t si
 		l->state = NET_LINK_UP;
 	if (l->state == NET_LINK_LOST || l->state == NET_LINK_BROKEN)
 		return;
-	if (f->kind != NET_FRAME_ACK)
+	if (f->is_bare && !l->config.path.has_bare_bodies)
+		l->counters.refused++;
+	else if (f->kind != NET_FRAME_ACK)
 		receive_numbered(l, f);
 	else if (net_sent_acknowledge(&l->sent, f, now_ns) != 0)
 		l->counters.refused++;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -19,9 +20,22 @@ enum {
 	ETHERTYPE_V6 = 0x86dd,
 	PROTOCOL_UDP = 17,
 	HOPS = 64,
+	HOST_DIGITS = 16,
 };
 
 /* ---- addresses as text ---- */
+
+static bool parse_host(const char *text, uint64_t *host)
+{
+	char *end;
+
+	if (*text == '\0')
+		return true;
+	if (*text != ' ' || strspn(text + 1, "0123456789abcdef") != HOST_DIGITS)
+		return false;
+	*host = strtoull(text + 1, &end, 16);
+	return *end == '\0' && *host != 0;
+}
 
 int net_address_parse(const char *text, struct net_address *a)
 {
@@ -32,7 +46,7 @@ int net_address_parse(const char *text, struct net_address *a)
 	*a = (struct net_address){0};
 	if (sscanf(text, "%31s %63s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n", mac, ip,
 			    &port, &frame_bytes, &window, &queues, &end) != 6 ||
-			text[end] != '\0' || !mac_parse(mac, a->mac))
+			!parse_host(text + end, &a->host) || !mac_parse(mac, a->mac))
 		return -EINVAL;
 	a->is_ipv6 = strchr(ip, ':') != NULL;
 	if (inet_pton(a->is_ipv6 ? AF_INET6 : AF_INET, ip, a->ip) != 1)
@@ -54,9 +68,13 @@ void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_B
 	const uint8_t *m = a->mac;
 
 	CHECK(inet_ntop(a->is_ipv6 ? AF_INET6 : AF_INET, a->ip, ip, sizeof(ip)) != NULL);
-	snprintf(text, NET_ADDRESS_TEXT_BYTES, "%02x:%02x:%02x:%02x:%02x:%02x %s %u %u %u %u", m[0],
-			m[1], m[2], m[3], m[4], m[5], ip, a->udp_port, a->frame_bytes_max,
-			a->window_frames, a->queue_count);
+	int at = snprintf(text, NET_ADDRESS_TEXT_BYTES,
+			"%02x:%02x:%02x:%02x:%02x:%02x %s %u %u %u %u", m[0], m[1], m[2], m[3],
+			m[4], m[5], ip, a->udp_port, a->frame_bytes_max, a->window_frames,
+			a->queue_count);
+	if (a->host != 0)
+		snprintf(text + at, NET_ADDRESS_TEXT_BYTES - (size_t)at, " %016" PRIx64,
+				a->host);
 }
 
 struct net_address net_address_of_queue(const struct net_address *a, uint32_t queue)
@@ -111,6 +129,7 @@ int net_path_init(struct net_path *p, const struct net_address *local,
 			.byte_count = ETHERNET_BYTES + UDP_BYTES +
 					(local->is_ipv6 ? IPV6_BYTES : IPV4_BYTES),
 			.frame_bytes_max = local->frame_bytes_max,
+			.has_bare_bodies = local->host != 0 && local->host == remote->host,
 	};
 	memcpy(p->bytes, gateway != NULL ? gateway : remote->mac, 6);
 	memcpy(p->bytes + 6, local->mac, 6);

@@ -20,7 +20,7 @@
 struct frame_out;
 
 enum {
-	NET_ADDRESS_TEXT_BYTES = 96,
+	NET_ADDRESS_TEXT_BYTES = 128,
 	NET_PATH_BYTES_MAX = 62, /* Ethernet, IPv6, UDP */
 	NET_UDP_PORT_DEFAULT = 6125,
 };
@@ -33,6 +33,7 @@ struct net_address {
 	uint16_t frame_bytes_max; /* the largest it sends and takes, with the Ethernet header */
 	uint16_t window_frames;   /* that its queue takes before it looks */
 	uint16_t queue_count;     /* queue pairs, each with its own of as many UDP ports */
+	uint64_t host; /* that its port does not leave, and what arrives need not be summed; or 0 */
 	bool is_ipv6;
 };
 
@@ -43,9 +44,11 @@ struct net_path {
 	uint32_t udp_sum;
 	uint32_t frame_bytes_max;
 	bool is_ipv6, is_udp_offloaded;
+	bool has_bare_bodies; /* memory from end to end: what is sent in place is not summed */
 };
 
-/* "02:00:00:00:00:01 10.0.0.1 6125 1514 1024 2", as print writes it.  -EINVAL. */
+/* "02:00:00:00:00:01 10.0.0.1 6125 1514 1024 2", as print writes it; a host is one word more, of
+ * 16 hexadecimal digits.  -EINVAL. */
 int net_address_parse(const char *text, struct net_address *a);
 void net_address_print(const struct net_address *a, char text[NET_ADDRESS_TEXT_BYTES]);
 

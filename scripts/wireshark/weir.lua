@@ -20,7 +20,8 @@ local alignments = {
 
 local f = {
 	version = ProtoField.uint8("weir.version", "Version"),
-	kind = ProtoField.uint8("weir.kind", "Kind", base.DEC, kinds),
+	kind = ProtoField.uint8("weir.kind", "Kind", base.DEC, kinds, 0x7f),
+	bare = ProtoField.bool("weir.bare", "Bytes are not summed", 8, nil, 0x80),
 	checksum = ProtoField.uint32("weir.checksum", "CRC32C", base.HEX),
 	token = ProtoField.uint64("weir.token", "Token of the attempts", base.HEX),
 	number = ProtoField.uint32("weir.number", "Number of this transmission"),
@@ -140,13 +141,14 @@ end
 
 function weir.dissector(b, info, root)
 	if not is_ours(b) then return 0 end
-	local kind = b(3, 1):uint()
+	local kind = b(3, 1):uint() % 128
 	local tree = root:add(weir, b())
 	local text = ""
 
 	info.cols.protocol = "weir"
 	tree:add_le(f.version, b(2, 1))
 	tree:add_le(f.kind, b(3, 1))
+	tree:add_le(f.bare, b(3, 1))
 	tree:add_le(f.checksum, b(4, 4))
 	tree:add_le(f.token, b(8, 8))
 	tree:add_le(f.number, b(16, 4))

@@ -28,6 +28,7 @@ static void open_world(struct world *w)
 
 	CHECK(net_address_parse("02:00:00:00:00:01 10.0.0.1 6125 700 512 1", &a) == 0);
 	CHECK(net_path_init(&config.path, &a, &a, NULL) == 0);
+	config.path.has_bare_bodies = true;
 	CHECK(buf_pool_from_heap(&w->pool, 2048, 8) == 0);
 	CHECK(ring_channel_create(&w->out, &(struct channel_config){4, 4, false}) == 0);
 	CHECK(ring_channel_create(&w->in, &(struct channel_config){4, 4, false}) == 0);
@@ -53,7 +54,8 @@ static void mend(uint8_t *bytes, uint32_t size)
 	memcpy(bytes, "\x77\x72\x02", 3);
 	memset(bytes + 4, 0, 4);
 	memcpy(bytes + 8, &token, 8);
-	uint32_t crc = crc32c(0, bytes, size);
+	bool is_bare = (bytes[3] & 0x80) != 0 && size > NET_FRAME_DATA_BYTES;
+	uint32_t crc = crc32c(0, bytes, is_bare ? (uint32_t)NET_FRAME_DATA_BYTES : size);
 	memcpy(bytes + 4, &crc, 4);
 }
 

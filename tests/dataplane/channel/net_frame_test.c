@@ -302,6 +302,39 @@ Test(net_frame, refuses_a_frame_of_any_other_length)
 	cr_assert_eq(decode(bytes, 60 > size ? 60 : size + 4, false, &in), 0, "Ethernet pads");
 }
 
+/* Over memory within one host the buffer is not summed, all that says what it is is. */
+Test(net_frame, sums_all_but_the_bytes_of_a_bare_one)
+{
+	struct net_path p = path(false);
+	struct frame_out out = {0};
+	struct net_frame in;
+	struct buf_pool *pool;
+	uint8_t bytes[FRAME_BYTES_MAX];
+
+	cr_assert_eq(buf_pool_from_heap(&pool, 4096, 1), 0);
+	struct buf *b = filled(pool, 999);
+	p.has_bare_bodies = true;
+	start(&out, &p, NET_FRAME_DATA);
+	net_frame_put_data(&out, &(struct net_piece){.buf = b, .announcement = 9, .bytes = 999});
+	net_frame_end(&out, &p);
+	uint32_t size = flatten(&out, bytes), body = size - 999;
+	cr_assert_eq(decode(bytes, size, false, &in), 0);
+	cr_assert(in.is_bare);
+	cr_assert_eq(in.kind, NET_FRAME_DATA);
+	for (uint32_t bit = 42 * 8; bit < (body + 4) * 8; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		cr_assert_eq(decode(bytes, size, false, &in) == 0, bit >= body * 8, "bit %u", bit);
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	start(&out, &p, NET_FRAME_PING);
+	net_frame_end(&out, &p);
+	cr_assert_eq(decode(bytes, flatten(&out, bytes), false, &in), 0);
+	cr_assert_not(in.is_bare);
+	buf_release(b);
+	buf_release(b);
+	buf_pool_destroy(pool);
+}
+
 static uint32_t ones_sum(uint32_t sum, const uint8_t *at, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < bytes; i++)
@@ -335,6 +368,7 @@ Test(net_frame, gives_ipv6_the_udp_checksum_it_must_have)
 Test(net_path, prints_an_address_as_it_reads_it)
 {
 	const char *good[] = {"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1 00c0ffee00000001",
 			"02:aa:00:00:00:01 fd00::12 1 57472 512 64"};
 	const char *bad[] = {"", "02:aa:00:00:00:01 10.1.2.3 6125", "x 10.1.2.3 6125 1514 512 1",
 			"02:aa:00:00:00:01 10.1.2.300 6125 1514 512 1",
@@ -345,11 +379,14 @@ Test(net_path, prints_an_address_as_it_reads_it)
 			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512",
 			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 0",
 			"02:aa:00:00:00:01 10.1.2.3 65535 1514 512 2",
-			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1 x"};
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1 x",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1 0000000000000000",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1 c0ffee",
+			"02:aa:00:00:00:01 10.1.2.3 6125 1514 512 1 00c0ffee00000001 1"};
 	char text[NET_ADDRESS_TEXT_BYTES];
 	struct net_address a;
 
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		cr_assert_eq(net_address_parse(good[i], &a), 0);
 		net_address_print(&a, text);
 		cr_assert_str_eq(text, good[i]);
@@ -376,6 +413,24 @@ Test(net_path, is_refused_when_the_ends_take_frames_of_other_sizes)
 	cr_assert_eq(net_path_init(&p, &b, &a, NULL), -EMSGSIZE);
 	cr_assert_eq(net_path_init(&p, &b, &b, NULL), 0);
 	cr_assert_eq(p.frame_bytes_max, 9014, "jumbo when both say so");
+}
+
+Test(net_path, has_bare_bodies_only_when_both_ends_say_so_on_one_host)
+{
+	struct net_address a = remote(false), b = a;
+	struct net_path p;
+
+	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
+	cr_assert_not(p.has_bare_bodies, "nobody says it");
+	a.host = 7;
+	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
+	cr_assert_not(p.has_bare_bodies, "one says it");
+	b.host = 8;
+	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
+	cr_assert_not(p.has_bare_bodies, "on another host");
+	b.host = 7;
+	cr_assert_eq(net_path_init(&p, &a, &b, NULL), 0);
+	cr_assert(p.has_bare_bodies);
 }
 
 Test(net_path, goes_to_the_gateway_when_there_is_one)
