@@ -108,7 +108,7 @@ static void start(struct barrier_handler *h, const struct event *barrier, uint64
 	h->pending_barrier = *barrier;
 	forget_aligned(h);
 	h->target_count = h->open_count;
-	barrier_metrics_start(h, barrier, wall_ms);
+	barrier_metrics_reset(h, h->current);
 	if (checkpoint_options_is_timeoutable(o))
 		h->deadline_ns = now_ns + checkpoint_options_timeout_left_ns(
 				o, barrier->timestamp_ms, wall_ms);
@@ -252,7 +252,8 @@ static void take_end(struct barrier_handler *h, int64_t wall_ms)
 /* ---- 16.3 ---- */
 
 /* BH-4.  A channel counts once, however often it is reported. */
-static void mark_aligned(struct barrier_handler *h, uint32_t channel, uint64_t now_ns)
+static void mark_aligned(
+		struct barrier_handler *h, uint32_t channel, uint64_t now_ns, int64_t wall_ms)
 {
 	struct channel_state *c = &h->channels[channel];
 
@@ -260,8 +261,10 @@ static void mark_aligned(struct barrier_handler *h, uint32_t channel, uint64_t n
 		return;
 	c->is_aligned = true;
 	h->aligned_count++;
-	if (h->aligned_count == 1)
+	if (h->aligned_count == 1) { /* not at the announcement */
+		barrier_metrics_delay(h, &h->pending_barrier, wall_ms);
 		barrier_metrics_begin(h, now_ns);
+	}
 	if (h->aligned_count == h->target_count)
 		barrier_metrics_end(h, now_ns);
 }
@@ -275,7 +278,7 @@ void barrier_alignment_on_barrier(struct barrier_handler *h, uint32_t channel,
 		return;
 	if (barrier->checkpoint_id > h->current)
 		start(h, barrier, now_ns, wall_ms);
-	mark_aligned(h, channel, now_ns);
+	mark_aligned(h, channel, now_ns, wall_ms);
 	take_barrier(h, channel, barrier, way, wall_ms);
 	if (is_pending(h) && is_all_received(h))
 		complete(h);
@@ -311,7 +314,7 @@ void barrier_alignment_on_end_of_partition(
 		abort_checkpoint(h, h->current, DECLINE_INPUT_END_OF_STREAM);
 		return;
 	}
-	mark_aligned(h, channel, now_ns);
+	mark_aligned(h, channel, now_ns, wall_ms);
 	take_end(h, wall_ms);
 	if (is_pending(h) && is_all_received(h))
 		complete(h);

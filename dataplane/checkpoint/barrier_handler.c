@@ -112,12 +112,11 @@ void barrier_metrics_reset(struct barrier_handler *h, int64_t id)
 	memset(&h->metrics, 0, sizeof(h->metrics));
 }
 
-void barrier_metrics_start(
+void barrier_metrics_delay(
 		struct barrier_handler *h, const struct event *barrier, int64_t wall_ms)
 {
 	int64_t delay_ms = wall_ms - barrier->timestamp_ms;
 
-	barrier_metrics_reset(h, barrier->checkpoint_id);
 	h->metrics.start_delay_ns = delay_ms > 0 ? delay_ms * 1000000 : 0;
 }
 

@@ -57,9 +57,9 @@ struct barrier_decision *barrier_decide(
 void barrier_decide_id(struct barrier_handler *h, enum barrier_decision_kind kind, int64_t id);
 void barrier_decide_abort(struct barrier_handler *h, int64_t id, enum decline_reason reason);
 
-/* 16.4: alignment of `barrier` begins or could begin. */
+/* 16.4: of a checkpoint that begins; at its first barrier or end; while channels align. */
 void barrier_metrics_reset(struct barrier_handler *h, int64_t id);
-void barrier_metrics_start(
+void barrier_metrics_delay(
 		struct barrier_handler *h, const struct event *barrier, int64_t wall_ms);
 void barrier_metrics_begin(struct barrier_handler *h, uint64_t now_ns);
 void barrier_metrics_end(struct barrier_handler *h, uint64_t now_ns);

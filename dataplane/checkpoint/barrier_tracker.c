@@ -100,13 +100,15 @@ void barrier_tracker_on_barrier(struct barrier_handler *h, uint32_t channel,
 	uint32_t index = find(h, id);
 
 	if (id > h->current && h->open_count == 1) { /* BT-2 */
-		barrier_metrics_start(h, barrier, wall_ms);
+		barrier_metrics_reset(h, id);
+		barrier_metrics_delay(h, barrier, wall_ms);
 		trigger(h, barrier);
 	} else if (index != TRACKED_MAX) { /* BT-3 */
 		if (count_channel(&h->tracked[index], channel))
 			finish(h, index, now_ns);
 	} else if (id > h->current) { /* BT-4 */
-		barrier_metrics_start(h, barrier, wall_ms);
+		barrier_metrics_reset(h, id);
+		barrier_metrics_delay(h, barrier, wall_ms);
 		barrier_metrics_begin(h, now_ns);
 		(void)append(h, barrier, channel);
 	}

@@ -95,7 +95,7 @@ uint32_t stream_task_serve(struct stream_task *t, uint64_t now_ns);
 /* Runs the timers of alignment that are due, earliest first; a turn does so by itself. */
 void stream_task_run_timers(struct stream_task *t, uint64_t now_ns);
 /* Takes one item of that channel, numbered through all gates; false: nothing can be taken. */
-bool stream_task_take_from(struct stream_task *t, uint32_t channel);
+bool stream_task_take_from(struct stream_task *t, uint32_t channel, uint64_t now_ns);
 
 /* ---- mail ---- */
 

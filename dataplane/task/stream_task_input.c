@@ -262,12 +262,13 @@ uint32_t stream_task_take_input(struct stream_task *t)
 	return work;
 }
 
-bool stream_task_take_from(struct stream_task *t, uint32_t channel)
+bool stream_task_take_from(struct stream_task *t, uint32_t channel, uint64_t now_ns)
 {
 	uint32_t gate_index = 0;
 	struct input_item item;
 
 	CHECK(channel < t->channel_count);
+	t->now_ns = now_ns;
 	while (gate_index + 1 < t->config.input_count &&
 			channel >= t->first_channel[gate_index + 1])
 		gate_index++;

@@ -204,7 +204,7 @@ static bool take_element(struct task_world *w, uint32_t index)
 			return false;
 		push_line(w, e->channel);
 		push_local(w, e);
-		if (!stream_task_take_from(w->task, e->channel))
+		if (!stream_task_take_from(w->task, e->channel, task_world_now_ns(w)))
 			return false;
 		w->elements[index].taken_count++;
 		task_world_serve(w);
