@@ -2,6 +2,7 @@
 
 #include "tests/scenario/task_parts.h"
 
+#include "control/coordinator/checkpoint_failure_reason.h"
 #include "dataplane/checkpoint/barrier_handler.h"
 
 #include <ctype.h>
@@ -84,6 +85,15 @@ static bool compare_number(struct task_world *w, const struct scenario_line *l, 
 
 /* ---- well formed? ---- */
 
+/* A name of section 9.1 without its prefix. */
+static bool is_reason(const char *word)
+{
+	enum checkpoint_failure_reason reason;
+
+	return checkpoint_failure_reason_parse(word, &reason) &&
+			strcmp(checkpoint_failure_reason_short_name(reason), word) == 0;
+}
+
 static bool check_ids(struct task_world *w, const struct scenario_line *l, bool has_reasons)
 {
 	for (uint32_t i = 1; i < l->word_count && !is_none(l, 1); i++) {
@@ -95,9 +105,7 @@ static bool check_ids(struct task_world *w, const struct scenario_line *l, bool 
 		snprintf(digits, sizeof(digits), "%.*s", (int)length, l->words[i]);
 		if (!scenario_number(w->s, digits, 1, INT64_MAX, &id))
 			return false;
-		if (colon != NULL && (colon[1] == '\0' ||
-				strspn(colon + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") !=
-						strlen(colon + 1)))
+		if (colon != NULL && !is_reason(colon + 1))
 			return scenario_malformed(w->s, "'%s' is not a reason", colon + 1);
 	}
 	return true;

@@ -64,6 +64,23 @@ static bool read_option(
 	return true;
 }
 
+/* An option has one value, and a checkpoint is of one kind. */
+static bool is_said_before(const struct scenario_line *l, uint32_t from, uint32_t at)
+{
+	const char *word = l->words[at], *kinds = " savepoint suspend terminate ";
+	size_t length = strcspn(word, "=");
+
+	for (uint32_t i = from; i < at; i++) {
+		const char *other = l->words[i];
+
+		if (strcspn(other, "=") == length && strncmp(other, word, length) == 0)
+			return true;
+		if (is_allowed(kinds, word) && is_allowed(kinds, other))
+			return true;
+	}
+	return false;
+}
+
 bool task_read_options(struct task_world *w, const struct scenario_line *l, uint32_t from,
 		const char *allowed, struct task_options *o)
 {
@@ -71,6 +88,8 @@ bool task_read_options(struct task_world *w, const struct scenario_line *l, uint
 	for (uint32_t i = from; i < l->word_count; i++) {
 		if (!read_option(w, l->words[i], allowed, o))
 			return false;
+		if (is_said_before(l, from, i))
+			return scenario_malformed(w->s, "'%s' is one too many", l->words[i]);
 	}
 	return true;
 }
