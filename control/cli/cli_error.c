@@ -2,6 +2,7 @@
 
 #include "control/cli/exit_codes.h"
 
+#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,21 @@ int cli_fail(bool is_json, int code, const char *error)
 	putchar('\n');
 	json_decref(json);
 	return code;
+}
+
+void cli_begin_options(void)
+{
+	optind = 0;
+	opterr = 0;
+}
+
+int cli_bad_option(bool is_json, const char *command, int option, char **argv)
+{
+	char what[CLI_ERROR_BYTES];
+
+	snprintf(what, sizeof(what), "%.200s: %s", argv[optind - 1],
+			option == ':' ? "expected a value behind it" : "no such option");
+	return cli_usage(is_json, command, what);
 }
 
 int cli_usage(bool is_json, const char *command, const char *what)

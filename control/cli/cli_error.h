@@ -20,5 +20,9 @@ bool cli_wants_json(int argc, char **argv);
 
 /* Prints the object if it is wanted, and returns `code`. */
 int cli_fail(bool is_json, int code, const char *error);
+/* Before getopt_long: it starts anew and says nothing itself; its short options begin with ':'. */
+void cli_begin_options(void);
+/* It gave '?' or ':': the option that it stumbled over, as cli_usage says it. */
+int cli_bad_option(bool is_json, const char *command, int option, char **argv);
 /* "weir COMMAND: what" on standard error, and the same. */
 int cli_usage(bool is_json, const char *command, const char *what);

@@ -33,8 +33,10 @@ int config_command(int argc, char **argv)
 	bool json = cli_wants_json(argc, argv);
 	int option;
 
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+	cli_begin_options();
+	while ((option = getopt_long(argc, argv, ":D:h", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return cli_bad_option(json, "config", option, argv);
 		if (option == OPTION_JSON)
 			continue;
 		if (option == OPTION_KEYS) {
@@ -44,7 +46,7 @@ int config_command(int argc, char **argv)
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else if (!job_options_take(&o, option, optarg)) {
-			return cli_usage(json, "config", "unknown option");
+			return cli_usage(json, "config", "too many options");
 		}
 	}
 	if (argc != optind)

@@ -128,8 +128,10 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 
 	q->is_json = cli_wants_json(argc, argv);
 	(void)rest_server_parse("127.0.0.1:8081", &q->server);
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	cli_begin_options();
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return cli_bad_option(q->is_json, q->command, option, argv);
 		code = take_option(q, option);
 		if (code >= 0)
 			return code;

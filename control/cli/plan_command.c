@@ -167,15 +167,17 @@ int plan_command(int argc, char **argv)
 	bool json = cli_wants_json(argc, argv);
 	int option;
 
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+	cli_begin_options();
+	while ((option = getopt_long(argc, argv, ":D:h", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return cli_bad_option(json, "plan", option, argv);
 		if (option == OPTION_JSON)
 			continue;
 		if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else if (!job_options_take(&o, option, optarg)) {
-			return cli_usage(json, "plan", "unknown option");
+			return cli_usage(json, "plan", "too many options");
 		}
 	}
 	if (argc - optind != 1)

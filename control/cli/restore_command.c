@@ -232,8 +232,10 @@ int restore_command(int argc, char **argv)
 	bool is_json = cli_wants_json(argc, argv), is_dry = false;
 	int option;
 
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "D:hn", options, NULL)) != -1) {
+	cli_begin_options();
+	while ((option = getopt_long(argc, argv, ":D:hn", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return cli_bad_option(is_json, "restore", option, argv);
 		if (option == OPTION_JSON)
 			continue;
 		if (option == OPTION_DRY_RUN) {
@@ -244,7 +246,7 @@ int restore_command(int argc, char **argv)
 		} else if (option == 'n') {
 			(void)job_options_take(&o, 'D', JOB_OPTION_NON_RESTORED);
 		} else if (!job_options_take(&o, option, optarg)) {
-			return cli_usage(is_json, "restore", "unknown option");
+			return cli_usage(is_json, "restore", "too many options");
 		}
 	}
 	if (!is_dry)

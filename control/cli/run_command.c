@@ -93,7 +93,7 @@ static int take_option(int option, struct run_options *run, struct job_options *
 	default:
 		if (job_options_take(job, option, optarg))
 			return -1;
-		return cli_usage(run->is_json, "run", "unknown option");
+		return cli_usage(run->is_json, "run", "too many options");
 	}
 }
 
@@ -116,8 +116,10 @@ int run_command(int argc, char **argv)
 	char error[RUN_LINK_TEXT_BYTES];
 	int option;
 
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "D:hn", options, NULL)) != -1) {
+	cli_begin_options();
+	while ((option = getopt_long(argc, argv, ":D:hn", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return cli_bad_option(run.is_json, "run", option, argv);
 		int code = take_option(option, &run, &job, &link);
 
 		if (code >= 0)

@@ -93,8 +93,10 @@ int topology_command(int argc, char **argv)
 	struct topology_options o = {.is_json = cli_wants_json(argc, argv)};
 	int option;
 
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+	cli_begin_options();
+	while ((option = getopt_long(argc, argv, ":D:h", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return cli_bad_option(o.is_json, "topology", option, argv);
 		if (option == OPTION_JSON)
 			continue;
 		if (option == OPTION_SVG) {
@@ -103,7 +105,7 @@ int topology_command(int argc, char **argv)
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
 		} else if (!job_options_take(&o.job, option, optarg)) {
-			return cli_usage(o.is_json, "topology", "unknown option");
+			return cli_usage(o.is_json, "topology", "too many options");
 		}
 	}
 	if (argc - optind > 1)

@@ -17,12 +17,12 @@ int word_options_read(
 	int option;
 
 	*is_json = cli_wants_json(argc, argv);
-	optind = 0; /* getopt starts anew */
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	cli_begin_options();
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return cli_bad_option(*is_json, command, option, argv);
 		if (option == OPTION_JSON)
 			continue;
-		if (option != 'h')
-			return cli_usage(*is_json, command, "unknown option");
 		fputs(help, stdout);
 		return WEIR_EXIT_DONE;
 	}

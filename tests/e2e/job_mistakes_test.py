@@ -3,7 +3,7 @@
 import json
 import re
 
-from harness import CONFIG, expect, expect_equal
+from harness import CONFIG, USAGE, expect, expect_equal
 
 GOOD = """\
 name: mistakes
@@ -45,8 +45,20 @@ MISTAKES = [
     ("type: digest-sink", "type: mine, plugin: ./gone.so", 16),
 ]
 
+COMMAND_LINES = [
+    (["plan", "job.yaml", "--set"], "weir plan: --set: expected a value behind it"),
+    (["run", "job.yaml", "-D"], "weir run: -D: expected a value behind it"),
+    (["checkpoints", "mistakes", "--id"], "weir checkpoints: --id: expected a value behind it"),
+    (["verify", "--deep", "chk-1"], "weir verify: --deep: no such option"),
+]
+
 
 def test(w):
+    for words, text in COMMAND_LINES:
+        status, out, err = w.weir(*words)
+        expect_equal(status, USAGE, f"{words}: exit status")
+        expect_equal(out, "", f"{words}: standard output")
+        expect_equal(err.splitlines()[0], text, f"{words}: the first line")
     w.run(w.write("good.yaml", GOOD)).summary()
     for before, after, line in MISTAKES:
         expect(before in GOOD, f"{before!r} is in the good file")
