@@ -45,9 +45,9 @@ def steps_of(checkpoint):
 
 def measure_job(build):
     """All steps of the checkpoints of one job, and how it was run."""
-    settings = ["weir.idle=spin", f"weir.control.cores={max(os.sched_getaffinity(0))}"]
     with Scratch(build) as directory:
-        job = StagedJob(build, directory, INTERVAL_MS, settings, [f"source.rate={RATE}"])
+        job = StagedJob(build, directory, INTERVAL_MS, ["weir.idle=spin"],
+                        [f"source.rate={RATE}"])
         try:
             job.begin()
             ids = job.take_checkpoints(WARM_UP + CHECKPOINTS_EACH, TIMEOUT_S)
@@ -56,7 +56,7 @@ def measure_job(build):
             job.stop()
 
 
-def describe(jobs, options):
+def describe(jobs, options, hosts):
     """Of each job by itself and of all."""
     rounds = [[c.duration_ms() * 1000 for c in job] for job in jobs]
     everything = [us for one in rounds for us in one]
@@ -69,6 +69,7 @@ def describe(jobs, options):
         "us": {f"p{p}": percentile(everything, p) for p in (10, 50, 95, 99)},
         "rounds_us": {"p50": [percentile(r, 50) for r in rounds],
                       "p95": [percentile(r, 95) for r in rounds]},
+        "host": {name: [h[name] for h in hosts] for name in hosts[0]},
         "steps_us": {name: {"p50": percentile(row, 50), "p95": percentile(row, 95),
                             "share": sum(row) / total} for name, row in zip(STEPS, rows)},
     }
@@ -83,6 +84,10 @@ def lines_of(d):
             "workers never sleep",
             f"  all steps                p50 {u['p50']:6.0f} us   p95 {u['p95']:6.0f}   p10 "
             f"{u['p10']:6.0f}   p50 of each job {min(r):.0f} to {max(r):.0f}"]
+    hash_rate, trip = (spread(d["host"][k]) for k in ("sha256_mb_s", "round_trip_us"))
+    rows.append(f"  the host meanwhile       SHA-256 {hash_rate['median']:.0f} MB/s "
+                f"({hash_rate['min']:.0f} to {hash_rate['max']:.0f}), a byte to another process "
+                f"and back {trip['median']:.1f} us ({trip['min']:.1f} to {trip['max']:.1f})")
     for name, s in d["steps_us"].items():
         rows.append(f"    {name:<22} p50 {s['p50']:6.0f} us   p95 {s['p95']:6.0f}   "
                     f"{100 * s['share']:3.0f} %")
@@ -94,13 +99,15 @@ def lines_of(d):
 def run(build, seconds):
     """As many jobs as there is time for."""
     count = JOBS_PRESET if seconds is None else max(1, int(seconds / SECONDS_EACH))
-    jobs, options = [], []
+    jobs, options, hosts = [], [], []
     for i in range(count):
+        hosts.append(host_speed())
         job, options = measure_job(build)
         jobs.append(job)
         p50 = percentile([c.duration_ms() for c in job], 50) * 1000
-        say(f"  job {i + 1} of {count}: p50 {p50:.0f} us")
-    d = describe(jobs, options)
+        say(f"  job {i + 1} of {count}: p50 {p50:.0f} us; host: SHA-256 "
+            f"{hosts[-1]['sha256_mb_s']:.0f} MB/s, round trip {hosts[-1]['round_trip_us']:.1f} us")
+    d = describe(jobs, options, hosts)
     result = Result("\n".join(lines_of(d)), d, d["rounds_us"], "us to the last acknowledgement")
     if d["us"]["p50"] > P50_MAX_US:
         result.breaches = [f"p50 {d['us']['p50']:.0f} us from the trigger to the last "

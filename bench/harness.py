@@ -1,5 +1,6 @@
 """What the benches share: programs that take turns on two cores, a running job, statistics."""
 
+import hashlib
 import http.client
 import json
 import math
@@ -60,6 +61,51 @@ def two_cores():
     if len(cores) < 2:
         raise BenchError("needs two cores; this process may run on one")
     return cores[:2]
+
+
+# ---- the host ----
+
+HOST_HASH_S, HOST_TRIPS, HOST_BLOCK_BYTES = 0.05, 2000, 1 << 18
+
+
+def _echo(count):
+    """A process that sends every byte back; the ends to write to and to read from, and its pid."""
+    there, to = os.pipe()
+    back, answer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        for _ in range(count):
+            os.write(answer, os.read(there, 1))
+        os._exit(0)
+    os.close(there)
+    os.close(answer)
+    return to, back, pid
+
+
+def host_speed():
+    """How fast this host is now, by work that is always the same and none of ours: SHA-256 in MB/s
+    (cycles), and the microseconds of a byte to another process on the same core and back (wake-ups,
+    which a virtual machine may pay dearly for)."""
+    count, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < HOST_HASH_S:
+        hashlib.sha256(bytes(HOST_BLOCK_BYTES)).digest()
+        count += 1
+    rate = count * HOST_BLOCK_BYTES / (time.perf_counter() - begin) / 1e6
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        to, back, pid = _echo(HOST_TRIPS)
+        begin = time.perf_counter()
+        for _ in range(HOST_TRIPS):
+            os.write(to, b"x")
+            os.read(back, 1)
+        trip = (time.perf_counter() - begin) / HOST_TRIPS * 1e6
+        os.waitpid(pid, 0)
+        os.close(to)
+        os.close(back)
+    finally:
+        os.sched_setaffinity(0, cores)
+    return {"sha256_mb_s": rate, "round_trip_us": trip}
 
 
 # ---- statistics ----
