@@ -8,6 +8,7 @@
 #include "control/metadata/metadata.pb-c.h"
 #include "control/metadata/metadata_internal.h"
 #include "dataplane/base/check.h"
+#include "dataplane/base/crash_point.h"
 #include "dataplane/base/crc.h"
 
 #include <endian.h>
@@ -290,18 +291,23 @@ static int cut(int fd, size_t size)
 static int write_aside(int directory, char name[ASIDE_BYTES], const uint8_t *bytes, size_t size)
 {
 	int fd, rc = 0;
+	bool is_spare = open_spare(directory, name, &fd);
 
-	if (!open_spare(directory, name, &fd))
+	if (!is_spare)
 		rc = open_new(directory, name, &fd);
 	if (rc != 0)
 		return rc;
 	rc = write_all(fd, bytes, size);
 	if (rc == 0)
 		rc = cut(fd, size);
+	if (is_spare)
+		crash_point("spare-written");
 	if (rc == 0 && fdatasync(fd) != 0)
 		rc = -errno;
 	if (close(fd) != 0 && rc == 0)
 		rc = -errno;
+	if (is_spare)
+		crash_point("spare-synced");
 	if (rc != 0)
 		unlinkat(directory, name, 0);
 	return rc;
@@ -346,6 +352,8 @@ static int write_into(int directory, const uint8_t *bytes, size_t size)
 		unlinkat(directory, aside, 0);
 		return rc;
 	}
+	if (strcmp(aside, METADATA_SPARE_FILE) == 0)
+		crash_point("spare-renamed");
 	rc = sync_names(directory);
 	if (rc != 0)
 		unlinkat(directory, METADATA_FILE, 0);

@@ -40,7 +40,8 @@ STARTING = {"before-kept": (1,), "after-kept": (1,), "before-begun": (1,), "afte
 TRIGGERING = {"before-id": (1,), "after-id": (1,), "before-location": (1, 4),
               "after-location": (1, 4), "before-trigger": (1, 4), "after-trigger": (1, 4),
               "after-ack": (1, 13)}
-COMPLETING = {"before-metadata": (1, 4), "metadata-written": (1, 4), "before-listed": (4,),
+COMPLETING = {"before-metadata": (1, 4), "spare-written": (1,), "spare-synced": (2,),
+              "spare-renamed": (1,), "metadata-written": (1, 4), "before-listed": (4,),
               "after-listed": (1, 4), "after-metadata": (1, 4), "after-notify": (1, 4)}
 ENDING = {"before-unlisted": (1, 2), "after-unlisted": (1, 2), "before-delete": (1, 3),
           "during-delete": (1, 3), "after-delete": (1, 3), "before-finished": (1,),

@@ -183,7 +183,8 @@ class Power(unittest.TestCase):
 
     def test_what_is_left_of_a_checkpoint_is_told(self):
         for files, word in (("", "0 of its files"), (" task-1", "1 of its files"),
-                            (" task-1 _metadata", "_metadata is there")):
+                            (" task-1 _metadata", "its _metadata is there"),
+                            (" task-1 _metadata.spare", "1 of its files are there, and a spare")):
             after = self.boot(f"@disk chk-8{files}", f"{LOG} restores /disk/x/chk-7")
             self.assertIn(word, self.restored(after, self.before()))
         after = self.boot(f"{LOG} restores /disk/x/chk-8")
