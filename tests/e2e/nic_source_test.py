@@ -1,16 +1,18 @@
 """Packets that a port receives: all of them are metered; what a stopped TaskManager cannot take is
-counted as missed, so that the ledger adds up; and a port that sends gives what another received."""
+counted as missed, so that the ledger adds up; a port that sends gives what another received, and
+any records as UDP datagrams."""
 
 import os
 import re
 import signal
 import socket
+import struct
 import threading
 import time
 
-from captures import output_totals, udp_frame
+from captures import output_totals, udp_frame, write_pcap
 from harness import JOBS, expect, expect_equal, fetch
-from namespaces import Hosts, inside
+from namespaces import Hosts, inside, ip
 
 ALONE = True  # namespaces have names
 TIMEOUT = 120
@@ -26,6 +28,18 @@ vertices:
       - {uid: source, type: nic-source, port: net_af_packet0, frames: 5000, snap: 2 kb}
       - {uid: sink, type: nic-sink, port: net_af_packet1}
 """
+
+EXPORT = """
+name: export
+vertices:
+  - uid: all
+    operators:
+      - {uid: source, type: pcap-source, path: CAPTURE, rate: 5000}
+      - {uid: parse, type: flow-parse}
+      - {uid: sink, type: nic-sink, port: net_af_packet0, as: udp, from: "10.98.0.2:7000",
+         to: "10.98.0.1:6126"}
+"""
+FLOW_PACKET = struct.Struct("=16s16sHHBB2xqIHB9x")  # dataplane/operator/packet/flow_record.h
 
 
 def frame(i):
@@ -150,6 +164,27 @@ def what_is_received_is_sent(w, hosts):
     expect(got == frames, "each as it came, in order")
 
 
+def records_are_sent_as_datagrams(w, hosts):
+    """To a socket of the kernel's, which takes no malformed one."""
+    frames = [frame(i) for i in range(2000)]
+    capture = write_pcap(w.path("export.pcap"), [(i * 1000, f) for i, f in enumerate(frames)])
+    ip("-n", hosts.hub, "addr", "add", "10.98.0.1/24", "dev", "gen0")
+    Hosts.set(hosts.hub, "net.ipv4.conf.gen0.rp_filter", 0)
+    with inside(hosts.hub), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("10.98.0.1", 6126))
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        s.settimeout(5)
+        r = run(w, hosts, w.write("export.yaml", EXPORT.replace("CAPTURE", capture)), "export")
+        got = [s.recvfrom(2048) for _ in frames]
+        summary = r.summary()
+    expect_equal({source for _, source in got}, {("10.98.0.2", 7000)}, "senders")
+    expect_equal(summary["counters"]["sink"]["frames"], len(frames), "frames that the sink counts")
+    said = [FLOW_PACKET.unpack(data) for data, _ in got]
+    expect([(key[0][:4], key[1][:4], *key[2:4], key[6], key[7]) for key in said] ==
+           [(f[26:30], f[30:34], *struct.unpack("!HH", f[34:38]), i * 1000, len(f))
+            for i, f in enumerate(frames)], "each record as it was parsed, in order")
+
+
 def test(w):
     hosts = Hosts(1)
     try:
@@ -158,5 +193,6 @@ def test(w):
         all_are_metered(w, hosts)
         the_ledger_adds_up(w, hosts)
         what_is_received_is_sent(w, hosts)
+        records_are_sent_as_datagrams(w, hosts)
     finally:
         hosts.close()
