@@ -20,6 +20,7 @@ enum {
 	HEAD_BYTES = 14,
 	RECLAIM_INTERVAL_NS = 1000000,
 	NAME_BYTES = 64,
+	LOOKS = 8, /* most of a second */
 };
 enum { MISSED, NO_BUFFER, ERRORS, RING_FULL, LOSSES };
 
@@ -44,6 +45,8 @@ struct packet_port {
 	uint64_t senders_in_use; /* a bit for each */
 	uint64_t kernel_before;	 /* packets of the kernel's interface when the port was opened */
 	uint64_t port_before;	 /* and of the port */
+	uint64_t behind[LOOKS];	 /* packets that the port had less, at each of the last looks */
+	uint32_t look_count;
 	uint64_t lost[LOSSES];	 /* what the faces have of it together */
 	bool has_kernel_count;
 	uint32_t face_count;
@@ -168,6 +171,17 @@ static void take_back(struct packet_port *p, uint32_t place, uint64_t count)
 	}
 }
 
+/* Packets on their way through the socket are behind as well, and come out in a while: lost is what
+ * was behind at every look.  Less now than later: what a checkpoint keeps of the count would not be
+ * taken back by a process that comes after this one. */
+static uint64_t surely_missed(struct packet_port *p, uint64_t behind)
+{
+	p->behind[p->look_count++ % LOOKS] = behind;
+	for (uint32_t i = 0; i < LOOKS; i++)
+		behind = p->behind[i] < behind ? p->behind[i] : behind;
+	return behind;
+}
+
 static void look(struct packet_port *p)
 {
 	struct packet_face *f = teller(p);
@@ -178,8 +192,7 @@ static void look(struct packet_port *p)
 	bool has_kernel = p->has_kernel_count && port_kernel_packets(p->port, &kernel);
 	port_counters(p->port, &c);
 	uint64_t had = kernel - p->kernel_before, got = c.frames_in - p->port_before;
-	now[MISSED] = has_kernel && had > got ? had - got : 0;
-	/* Those on their way through the socket are taken for lost until they come out. */
+	now[MISSED] = surely_missed(p, has_kernel && had > got ? had - got : 0);
 	if (c.missed > now[MISSED])
 		now[MISSED] = c.missed;
 	now[NO_BUFFER] = c.no_buffer;

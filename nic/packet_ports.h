@@ -12,8 +12,8 @@
  *
  * Losses are those the device counts, those that found a full ring on the way to their worker and,
  * where a driver stands on an interface of the kernel and counts none (af_packet), the packets that
- * the interface had and the port did not get.  Of several subtasks that take from one port, each
- * loss is counted by one.
+ * the interface had and the port did not get within most of a second.  Of several subtasks that
+ * take from one port, each loss is counted by one.
  */
 
 #include "dataplane/operator/port_directory.h"
