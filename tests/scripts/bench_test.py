@@ -12,7 +12,8 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.dont_write_bytecode = True
 sys.path.insert(0, ROOT)
 
-from bench import backpressure, barrier, harness, keyed_count, link, recovery, rfc2544  # noqa: E402
+from bench import (backpressure, barrier, harness, keyed_count, link, recovery,  # noqa: E402
+                   rfc2544, tuning)
 
 
 class HistoryOf:
@@ -253,6 +254,21 @@ class Rfc2544(unittest.TestCase):
 
     def test_what_is_missing_is_what_was_sent_and_is_not_back(self):
         self.assertEqual(rfc2544.Peer.missing({"tx": 10, "rx": 4}, {"tx": 30, "rx": 23}), 1)
+
+
+class Tuning(unittest.TestCase):
+    def test_what_the_host_lacks_says_so_in_its_row(self):
+        row = tuning.measure_row("build", ("pages of 3 GiB", lambda: tuning.pages_settings(3, "3G"),
+                                           {}), 1)
+        self.assertIn("not here: 0 free pages", tuning.line(row))
+        self.assertIn("scripts/host-setup --hugepages 3G:", tuning.line(row))
+
+    def test_paced_is_compared_where_both_were_measured(self):
+        late = {"p50_us": {"median": 3.0}}
+        self.assertEqual(tuning.late({"with": late, "without": late}, "with", "p50_us").strip(),
+                         "3.0")
+        self.assertEqual(tuning.late({"with": None, "without": late}, "without", "p50_us").strip(),
+                         "-")
 
 
 class Command(unittest.TestCase):
