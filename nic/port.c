@@ -43,7 +43,7 @@ struct port {
 	uint32_t mtu, slot_bytes;
 	uint16_t rx_descriptors, tx_descriptors;
 	bool dials; /* starts once its server is there */
-	bool can_udp_checksum, has_segments, can_reclaim, is_closed;
+	bool is_memory, can_udp_checksum, has_segments, can_reclaim, is_closed;
 	_Atomic bool is_started;
 	uint16_t udp_port;
 	uint32_t queue_count;
@@ -197,14 +197,17 @@ static int set_up_queues(struct port *p)
 	return rc;
 }
 
-/* A memif server listens from its start to its end, and takes whoever comes. */
-static bool is_server(const struct rte_eth_dev_info *info)
+static bool has_argument(const struct rte_eth_dev_info *info, const char *argument)
 {
 	const struct rte_devargs *args = rte_dev_devargs(info->device);
 
-	return args != NULL && args->args != NULL &&
-			(strstr(args->args, "role=server") != NULL ||
-					strstr(args->args, "role=master") != NULL);
+	return args != NULL && args->args != NULL && strstr(args->args, argument) != NULL;
+}
+
+/* A memif server listens from its start to its end, and takes whoever comes. */
+static bool is_server(const struct rte_eth_dev_info *info)
+{
+	return has_argument(info, "role=server") || has_argument(info, "role=master");
 }
 
 static int configure(struct port *p, const struct port_config *config,
@@ -220,6 +223,7 @@ static int configure(struct port *p, const struct port_config *config,
 			info.driver_name != NULL ? info.driver_name : "?");
 	p->traits = port_driver_find(p->driver);
 	p->dials = p->traits->dials && !is_server(&info);
+	p->is_memory = p->traits->is_memory && !has_argument(&info, "zero-copy=yes");
 	rc = port_mtu_choose(&p->mtu, config, p->id, &info, error);
 	if (rc == 0)
 		rc = count_queues(p, config, &info, error);
@@ -446,7 +450,7 @@ bool port_joins_two(const struct port *p)
 
 bool port_is_memory(const struct port *p)
 {
-	return p->traits->is_memory;
+	return p->is_memory;
 }
 
 uint16_t port_udp_port(const struct port *p)

@@ -69,7 +69,7 @@ enum port_steering port_steering(const struct port *p);
 struct rte_ring *port_handed(const struct port *p, uint32_t queue);
 /* Its wire has two ends, and no more. */
 bool port_joins_two(const struct port *p);
-/* Its frames stay in memory that it shares with the other end. */
+/* Its frames stay in memory that it shares with the other end, into which they are copied. */
 bool port_is_memory(const struct port *p);
 uint16_t port_udp_port(const struct port *p);
 

@@ -22,7 +22,7 @@ struct rig {
 	struct port_transport *transports[2];
 };
 
-static void start(struct rig *r, uint32_t mtu)
+static void start_with(struct rig *r, uint32_t mtu, const char *client_argument)
 {
 	static const uint32_t cpus[1] = {0};
 	uint32_t slot = mtu > 9000 ? 34816 : mtu > 2000 ? 9216 : 2048;
@@ -35,11 +35,11 @@ static void start(struct rig *r, uint32_t mtu)
 			"--vdev=net_memif0,role=server,bsize=%u,socket-abstract=no,socket=%s",
 			slot, socket);
 	snprintf(client, sizeof(client),
-			"--vdev=net_memif1,role=client,bsize=%u,socket-abstract=no,socket=%s",
-			slot, socket);
-	const char *extra[] = {server, client};
+			"--vdev=net_memif1,role=client,bsize=%u,socket-abstract=no,socket=%s%s",
+			slot, socket, client_argument);
+	const char *extra[] = {server, client, "--single-file-segments"};
 	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
-			.memory_bytes = 256 << 20, .extra = extra, .extra_count = 2};
+			.memory_bytes = 256 << 20, .extra = extra, .extra_count = 3};
 	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
 	for (int i = 0; i < 2; i++) {
 		struct port_config port = {.name = i == 0 ? "net_memif0" : "net_memif1",
@@ -52,6 +52,11 @@ static void start(struct rig *r, uint32_t mtu)
 	for (int i = 0; i < UP_TRIES && !(port_is_up(r->ports[0]) && port_is_up(r->ports[1])); i++)
 		usleep(1000);
 	cr_assert(port_is_up(r->ports[0]) && port_is_up(r->ports[1]));
+}
+
+static void start(struct rig *r, uint32_t mtu)
+{
+	start_with(r, mtu, "");
 }
 
 static void stop(struct rig *r)
@@ -126,6 +131,17 @@ Test(port_transport, carries_a_buffer_in_one_frame_over_memif)
 Test(port_transport, carries_a_link_that_loses_frames)
 {
 	carry(0, 0.05);
+}
+
+/* Then what arrives may change until it is released, and only its sum tells. */
+Test(port, is_memory_only_while_its_driver_copies)
+{
+	struct rig r = {0};
+
+	start_with(&r, 0, ",zero-copy=yes");
+	cr_assert(port_is_memory(r.ports[0]));
+	cr_assert_not(port_is_memory(r.ports[1]));
+	stop(&r);
 }
 
 Test(port, says_which_ports_there_are_when_one_is_not)
