@@ -7,11 +7,13 @@ steps are those on the way to the acknowledgement that comes last, so they add u
 the trigger's message was read, when the first stage began its snapshot, when each further stage had
 all barriers, when the last one was done, when its acknowledgement left, and when the coordinator
 had it.  All of it is one clock of one host.
+
+A host may run at half of its speed for minutes.  Before each job the same work is timed that is
+none of ours (harness.host_speed), and printed beside its p50: one that is slow by itself can be
+told from one that is slow with everything else.
 """
 
-import os
-
-from bench.harness import MACHINE, Result, Scratch, percentile, say
+from bench.harness import MACHINE, Result, Scratch, host_speed, percentile, say, spread
 from bench.staged import NS_IN_MS, STAGES, TARGETS, StagedJob  # noqa: F401
 
 ABOUT = "a checkpoint without state or backpressure, from the trigger to the last acknowledgement"
