@@ -142,6 +142,19 @@ Test(channel_state_reuse, fails_where_a_file_can_be_opened_neither_way)
 	cr_assert_eq(channel_world_used(&w), 0);
 }
 
+Test(channel_state_reuse, fails_where_a_file_is_there_and_is_not)
+{
+	cr_assert_eq(take(1, 1, 100, 1), 0);
+	replace(1, 2);
+	w.disk.op_count = 0;
+	w.disk.fail_ops = 1u << STORE_OPEN;
+	w.disk.fail_nth = 2;
+	w.disk.fail_status = -ENOENT;
+	cr_assert_eq(take(2, 1, 100, 1), -ENOENT);
+	cr_assert_eq(open_count(), 1);
+	cr_assert_eq(channel_world_used(&w), 0);
+}
+
 Test(channel_state_reuse, tries_only_once_when_it_was_given_up_meanwhile)
 {
 	cr_assert_eq(take(1, 1, 100, 1), 0);

@@ -168,6 +168,18 @@ Test(subtask_channel_state, that_is_not_known_yet_goes_with_the_abort_of_a_young
 	EXPECT_SAID(&b, "");
 }
 
+/* BH-7: the very first one, too. */
+Test(subtask_channel_state, that_is_not_known_yet_goes_with_the_end_of_a_younger_one_in_line)
+{
+	cr_expect(bench_perform_unaligned(&b, 1));
+	subtask_checkpoint_coordinator_abort_on_barrier(
+			b.coordinator, 2, DECLINE_INPUT_END_OF_STREAM);
+	bench_turn(&b, 10);
+	cr_expect_not_null(strstr(b.said, "decline1:"), "%s", b.said);
+	cr_expect_str_eq(b.text, "a younger checkpoint was aborted");
+	cr_expect_not(has(1));
+}
+
 /* CS-12: 14.2 lets it begin, but there is no channel state below the largest aborted id. */
 Test(subtask_channel_state, is_not_kept_below_the_largest_aborted_id)
 {
