@@ -12,12 +12,13 @@ json_t *probe_collect(const struct probe_config *config, const struct topology *
 	struct utsname kernel;
 
 	uname(&kernel);
-	json_t *facts = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
-			1, "host", kernel.nodename, "kernel", kernel.release, "cores",
+	json_t *facts = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			"version", 1, "host", kernel.nodename, "kernel", kernel.release, "cores",
 			probe_cores(root, t), "workers", probe_workers(t, config->cores), "memory",
 			probe_memory(root), "hugepages", probe_hugepages(root), "io_uring",
 			probe_io_uring(root), "nics", probe_nics(root, pmds), "pmds",
-			probe_pmd_names(pmds));
+			probe_pmd_names(pmds), "interfaces", probe_interfaces(root), "capabilities",
+			probe_capabilities(root));
 	json_decref(pmds);
 	return facts;
 }

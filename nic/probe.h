@@ -35,6 +35,10 @@ json_t *probe_hugepages(const char *root);
 /* `pmds` are those of probe_pmds. */
 json_t *probe_nics(const char *root, const json_t *pmds);
 json_t *probe_io_uring(const char *root);
+/* Of the kernel, by name: whether it is up. */
+json_t *probe_interfaces(const char *root);
+/* What this process may: {"net_raw", "net_admin"}; null when it cannot be read. */
+json_t *probe_capabilities(const char *root);
 
 /* DPDK's network drivers in the shared objects of `folder`, with the PCI devices they are for. */
 json_t *probe_pmds(const char *folder);

@@ -81,6 +81,22 @@ json_t *probe_memory(const char *root)
 			limit_json(lock.rlim_max), "is_root", geteuid() == 0);
 }
 
+json_t *probe_capabilities(const char *root)
+{
+	enum { NET_ADMIN = 12, NET_RAW = 13 }; /* CAP_* */
+	static const char name[] = "CapEff:";
+	char text[PROBE_TEXT_BYTES];
+
+	if (!probe_read(text, sizeof(text), "%s/proc/self/status", root))
+		return json_null();
+	const char *at = strstr(text, name);
+	if (at == NULL)
+		return json_null();
+	unsigned long long caps = strtoull(at + sizeof(name) - 1, NULL, 16);
+	return json_pack("{s:b, s:b}", "net_raw", (int)(caps >> NET_RAW & 1), "net_admin",
+			(int)(caps >> NET_ADMIN & 1));
+}
+
 /* ---- hugepages ----------------------------------------------------------------------------- */
 
 /* "2M" in the options of a mount; 0: not said, so it is the size the kernel prefers. */

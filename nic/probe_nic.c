@@ -102,15 +102,20 @@ static json_t *mates_of(const char *root, const char *address)
 	return mates;
 }
 
-/* Whether this user may open the group; null while vfio does not have it. */
+/* Whether this user may open the group, also one without an IOMMU; null while vfio does not have
+ * it. */
 static json_t *vfio_access(const char *root, const char *group)
 {
-	char path[PROBE_PATH_BYTES];
+	static const char *const prefixes[] = {"", "noiommu-"};
 
-	snprintf(path, sizeof(path), "%s/dev/vfio/%s", root, group);
-	if (access(path, F_OK) != 0)
-		return json_null();
-	return json_boolean(access(path, R_OK | W_OK) == 0);
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		char path[PROBE_PATH_BYTES];
+
+		snprintf(path, sizeof(path), "%s/dev/vfio/%s%s", root, prefixes[i], group);
+		if (access(path, F_OK) == 0)
+			return json_boolean(access(path, R_OK | W_OK) == 0);
+	}
+	return json_null();
 }
 
 static json_t *describe(const char *root, const char *address, const json_t *pmds)
@@ -162,4 +167,27 @@ json_t *probe_nics(const char *root, const json_t *pmds)
 						"iommu_group", "interfaces", others));
 	json_decref(others);
 	return nics;
+}
+
+json_t *probe_interfaces(const char *root)
+{
+	enum { UP = 1 }; /* IFF_UP */
+	json_t *interfaces = json_object();
+	char folder[PROBE_PATH_BYTES];
+
+	snprintf(folder, sizeof(folder), "%s/sys/class/net", root);
+	DIR *dir = opendir(folder);
+	for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+		char flags[32] = "";
+
+		if (entry->d_name[0] == '.' ||
+				!probe_read(flags, sizeof(flags), "%s/%s/flags", folder,
+						entry->d_name))
+			continue;
+		json_object_set_new(interfaces, entry->d_name,
+				json_boolean((strtoul(flags, NULL, 16) & UP) != 0));
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return interfaces;
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { NAMES_BYTES = 192, PORT_NAME_BYTES = 64 };
+enum { NAMES_BYTES = 192, PORT_NAME_BYTES = 64, ARGS_BYTES = 512 };
 
 /* "eth0 eth1", or `otherwise`. */
 static void join(const json_t *list, const char *otherwise, char names[NAMES_BYTES])
@@ -172,7 +172,8 @@ static bool has_text(const json_t *list, const char *text)
 	return false;
 }
 
-static bool is_made(const struct config *config, const char *port)
+/* What --vdev says of the port: "iface=eth1,qpairs=2"; false: nothing makes it. */
+static bool find_vdev(const struct config *config, const char *port, char args[ARGS_BYTES])
 {
 	struct config_list words;
 	size_t length = strlen(port);
@@ -184,11 +185,97 @@ static bool is_made(const struct config *config, const char *port)
 		if (strncmp(name, "--vdev=", strlen("--vdev=")) != 0)
 			continue;
 		name += strlen("--vdev=");
-		if (strncmp(name, port, length) == 0 &&
-				(name[length] == ',' || name[length] == '\0'))
-			return true;
+		if (strncmp(name, port, length) != 0 ||
+				(name[length] != ',' && name[length] != '\0'))
+			continue;
+		snprintf(args, ARGS_BYTES, "%s", name + length + (name[length] == ','));
+		return true;
 	}
 	return false;
+}
+
+/* The value of iface=; false: it is not among them. */
+static bool find_interface(const char *args, char name[PORT_NAME_BYTES])
+{
+	static const char key[] = "iface=";
+
+	for (const char *at = args; *at != '\0'; at += strspn(at, ",")) {
+		size_t length = strcspn(at, ",");
+
+		if (strncmp(at, key, sizeof(key) - 1) == 0) {
+			snprintf(name, PORT_NAME_BYTES, "%.*s",
+					(int)(length - (sizeof(key) - 1)), at + sizeof(key) - 1);
+			return true;
+		}
+		at += length;
+	}
+	return false;
+}
+
+/* "eth0 lo", or "none". */
+static void join_keys(const json_t *object, char names[NAMES_BYTES])
+{
+	json_t *list = json_array();
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)object, name, value)
+			json_array_append_new(list, json_string(name));
+	join(list, "none", names);
+	json_decref(list);
+}
+
+/* A driver that stands on an interface of the kernel. */
+static void judge_interface(const json_t *facts, const char *args, struct doctor_row *row)
+{
+	const json_t *interfaces = json_object_get(facts, "interfaces");
+	char name[PORT_NAME_BYTES], names[NAMES_BYTES];
+
+	if (!json_is_object(interfaces))
+		return;
+	row->state = DOCTOR_FAIL;
+	join_keys(interfaces, names);
+	if (!find_interface(args, name))
+		SAY(row->fix, "say which interface: --vdev=...,iface=NAME (there are: %s)", names);
+	else if (json_object_get(interfaces, name) == NULL)
+		SAY(row->fix, "there is no interface %s: correct iface= (there are: %s)", name,
+				names);
+	else if (json_is_false(json_object_get(interfaces, name)))
+		SAY(row->fix, "%s is down, and nothing comes: sudo ip link set %s up", name, name);
+	else
+		row->state = DOCTOR_OK;
+}
+
+/* Virtual devices that ask something of the kernel. */
+static const struct kernel_device {
+	const char *driver;
+	bool has_interface;
+	const char *capability, *fix;
+} kernel_devices[] = {
+		{"net_af_packet", true, "net_raw",
+				"this user may not: run weir as root, or sudo setcap "
+				"cap_net_raw+ep on weir-taskmanager"},
+		{"net_af_xdp", true, "net_admin", "this user may not: run weir as root"},
+		{"net_tap", false, "net_admin", "this user may not: run weir as root"},
+};
+
+static void judge_kernel_device(
+		const json_t *facts, const char *driver, const char *args, struct doctor_row *row)
+{
+	const json_t *capabilities = json_object_get(facts, "capabilities");
+
+	for (size_t i = 0; i < sizeof(kernel_devices) / sizeof(kernel_devices[0]); i++) {
+		const struct kernel_device *d = &kernel_devices[i];
+
+		if (strcmp(d->driver, driver) != 0)
+			continue;
+		if (json_is_false(json_object_get(capabilities, d->capability))) {
+			row->state = DOCTOR_FAIL;
+			SAY(row->fix, "%s", d->fix);
+		} else if (d->has_interface) {
+			judge_interface(facts, args, row);
+		}
+	}
 }
 
 /* A device of no bus: "net_memif0" is made by --vdev and driven by net_memif. */
@@ -196,7 +283,7 @@ static void judge_virtual(const json_t *facts, const struct config *config, cons
 		struct doctor_row *row)
 {
 	const json_t *pmds = json_object_get(facts, "pmds");
-	char driver[PORT_NAME_BYTES];
+	char driver[PORT_NAME_BYTES], args[ARGS_BYTES];
 	size_t length = strlen(port);
 
 	while (length > 0 && isdigit((unsigned char)port[length - 1]))
@@ -211,10 +298,12 @@ static void judge_virtual(const json_t *facts, const struct config *config, cons
 				"the "
 				"librte-net package that has it",
 				driver);
-	} else if (!is_made(config, port)) {
+	} else if (!find_vdev(config, port, args)) {
 		row->state = DOCTOR_FAIL;
 		SAY(row->fix, "add --vdev=%.60s,... to weir.eal.args: nothing makes this device",
 				port);
+	} else {
+		judge_kernel_device(facts, driver, args, row);
 	}
 }
 

@@ -258,6 +258,43 @@ Test(probe, mates_in_the_iommu_group_are_named_but_bridges)
 	json_decref(nics);
 }
 
+Test(probe, a_group_without_iommu_is_asked_as_well)
+{
+	put("sys/bus/pci/devices/0000:00:03.0/class", "0x020000\n");
+	put_link("sys/bus/pci/devices/0000:00:03.0/iommu_group", "../../kernel/iommu_groups/4");
+	put("dev/vfio/noiommu-4", "");
+	json_t *nics = probe_nics(root, NULL);
+
+	cr_expect(json_is_true(json_object_get(json_array_get(nics, 0), "vfio_open")));
+	json_decref(nics);
+}
+
+Test(probe, interfaces_of_the_kernel_are_told_with_whether_they_are_up)
+{
+	put("sys/class/net/eth1/flags", "0x1003\n");
+	put("sys/class/net/eth2/flags", "0x1002\n");
+	put("sys/class/net/bonding_masters", "bond0\n");
+	json_t *interfaces = probe_interfaces(root);
+
+	cr_assert_eq(json_object_size(interfaces), 2);
+	cr_expect(json_is_true(json_object_get(interfaces, "eth1")));
+	cr_expect(json_is_false(json_object_get(interfaces, "eth2")));
+	json_decref(interfaces);
+}
+
+Test(probe, capabilities_are_those_in_force)
+{
+	json_t *caps = probe_capabilities(root);
+
+	cr_expect(json_is_null(caps));
+	json_decref(caps);
+	put("proc/self/status", "Name:\tx\nCapPrm:\t000001ffffffffff\nCapEff:\t0000000000002000\n");
+	caps = probe_capabilities(root);
+	cr_expect(json_is_true(json_object_get(caps, "net_raw")));
+	cr_expect(json_is_false(json_object_get(caps, "net_admin")));
+	json_decref(caps);
+}
+
 Test(probe, what_keeps_io_uring_away_is_told_apart)
 {
 	static const struct {

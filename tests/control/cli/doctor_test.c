@@ -237,6 +237,54 @@ Test(doctor, a_port_that_is_not_there_is_told_from_one_that_nothing_makes)
 	cr_expect(strstr(row("port net_memif0")->fix, "no driver net_memif") != NULL);
 }
 
+/* The row of a virtual port made by these words, on a host with other facts. */
+static const struct doctor_row *judge_vdev(const char *port, const char *args, const char *facts)
+{
+	static char option[256], item[80], more[512];
+
+	snprintf(option, sizeof(option), "weir.link.port=%s", port);
+	set(option);
+	snprintf(option, sizeof(option), "weir.eal.args=--vdev=%s%s", port, args);
+	set(option);
+	snprintf(more, sizeof(more), "%s, 'nics': [", facts);
+	judge("'nics': [", more);
+	snprintf(item, sizeof(item), "port %s", port);
+	return row(item);
+}
+
+Test(doctor, why_a_device_of_the_kernel_is_no_port_is_told_by_its_cause)
+{
+	static const char root[] = "'interfaces': {'eth1': true, 'eth2': false},"
+				   " 'capabilities': {'net_raw': true, 'net_admin': true}";
+	static const char user[] = "'interfaces': {'eth1': true},"
+				   " 'capabilities': {'net_raw': false, 'net_admin': false}";
+	static const struct {
+		const char *port, *args, *facts, *fix;
+	} cases[] = {
+			{"net_af_packet0", ",qpairs=2", root, "iface=NAME (there are: eth1 eth2)"},
+			{"net_af_packet0", ",iface=eth9", root,
+					"no interface eth9: correct iface= (there are: eth1 eth2)"},
+			{"net_af_xdp1", ",start_queue=0,iface=eth2", root,
+					"sudo ip link set eth2 up"},
+			{"net_af_packet0", ",iface=eth1", user, "cap_net_raw+ep"},
+			{"net_af_xdp0", ",iface=eth1", user, "run weir as root"},
+			{"net_tap0", "", user, "run weir as root"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct doctor_row *port =
+				judge_vdev(cases[i].port, cases[i].args, cases[i].facts);
+
+		cr_expect_eq(port->state, DOCTOR_FAIL, "case %zu", i);
+		cr_expect(strstr(port->fix, cases[i].fix) != NULL, "case %zu: %s", i, port->fix);
+	}
+	cr_expect_eq(judge_vdev("net_af_packet0", ",qpairs=2,iface=eth1", root)->state, DOCTOR_OK);
+	cr_expect_eq(judge_vdev("net_tap0", "", root)->state, DOCTOR_OK);
+	cr_expect_eq(judge_vdev("net_memif0", ",role=server", user)->state, DOCTOR_OK);
+	cr_expect_eq(judge_vdev("net_af_packet0", ",iface=eth9", "'interfaces': null")->state,
+			DOCTOR_OK, "nothing is known");
+}
+
 Test(doctor, facts_of_a_foreign_form_do_not_crash)
 {
 	static const char *const odd[] = {"{}", "[]",
