@@ -131,28 +131,30 @@ def some(take):
 
 
 def measure_row(build, directory, kind, row, rounds):
-    """[{who: what came}, ...], and what each port is."""
-    program = testpmd.find()
+    """[{who: what came}, ...], what each port is, and how dpdk-testpmd was started."""
+    program, commands = testpmd.find(), []
     with contextlib.ExitStack() as stack:
         ends = stack.enter_context(Ends(build, directory, kind, row))
         turns = [("raw", ends.raw), ("weir", ends.weir), ("tcp", ends.tcp)]
         if program is not None:
             pair = stack.enter_context(
                 testpmd.Pair(program, directory, kind, frame_bytes(row), two_cores()))
+            commands = [end.command for end in (pair.receiver, pair.sender)]
             turns.insert(1, ("testpmd", lambda: pair.measure(WINDOW_MS)))
         ends.weir()  # the first warms the memory up
         found = [{who: some(take) for who, take in turns} for _ in range(rounds)]
-        return found, [hello["port"] for hello in ends.hello]
+        return found, [hello["port"] for hello in ends.hello], commands
 
 
 def measure_rows(build, directory, rounds):
-    """{(kind, row): [{who: what came}, ...]}, and what each port is."""
-    found, ports = {}, {}
+    """{(kind, row): [{who: what came}, ...]}; what each port is; how dpdk-testpmd was started."""
+    found, ports, commands = {}, {}, {}
     for kind in KINDS:
         for row in ROWS:
             say(f"{kind}, frames of {row[0]}: {rounds} rounds")
-            found[kind, row[0]], ports[kind] = measure_row(build, directory, kind, row, rounds)
-    return found, ports
+            found[kind, row[0]], ports[kind], commands[kind] = measure_row(
+                build, directory, kind, row, rounds)
+    return found, ports, commands
 
 
 def ratio(rounds, who, than, what):
@@ -268,19 +270,21 @@ def print_table(data):
         f"{'':<17} {'':<17} {'weir':>7} {'TCP':>6} {'times':>5}",
         *(line(r["kind"], r["frames"], r) for r in data["rows"]),
         "", f"{'loss':>8} {'MB/s':>9} {'of it without':>12}   (memif, 1518, both ways)",
-        *(loss_line(d) for d in data["loss"])])
+        *(loss_line(d) for d in data["loss"]), "",
+        *(f"{kind}, {role}: {command}" for kind, both in data["testpmd_commands"].items()
+          for role, command in zip(("receiver", "sender"), both))])
 
 
 def run(build, seconds):
     rounds = max(ROUNDS_MIN, int(seconds / ROUND_S)) if seconds else ROUNDS_PRESET
     began = time.monotonic()
     with Scratch(build) as scratch:
-        found, ports = measure_rows(build, scratch, rounds)
+        found, ports, commands = measure_rows(build, scratch, rounds)
         loss = describe_loss(measure_loss(build, scratch, LOSS_ROUNDS))
     rows = [{"kind": kind, "frames": name, **describe(rounds_)}
             for (kind, name), rounds_ in found.items()]
-    data = {"testpmd": testpmd.find(), "bare_loop": "bench/link_end", "ports": ports,
-            "rows": rows, "loss": loss, "seconds": time.monotonic() - began}
+    data = {"testpmd": testpmd.find(), "testpmd_commands": commands, "bare_loop": "bench/link_end",
+            "ports": ports, "rows": rows, "loss": loss, "seconds": time.monotonic() - began}
     result = LinkResult(print_table(data), data, {}, "MB/s")
     result.breaches.extend(breaches_of(data))
     return result

@@ -59,14 +59,15 @@ class Testpmd:
         self.frame_bytes = frame_bytes  # without its check sequence
         room = ROOM_BYTES if frame_bytes <= ROOM_BYTES else JUMBO_ROOM_BYTES
         # --mbuf-size goes first: what does not fit the size so far is passed over without a word.
-        command = ["stdbuf", "-oL", program, "--lcores", f"0@{core},1@{core}", "--no-huge",
+        command = [program, "--lcores", f"0@{core},1@{core}", "--no-huge",
                    "-m", MEMORY_MB, "--no-pci", "--no-telemetry", "--no-shconf",
                    f"--file-prefix=testpmd-{os.getpid()}-{mode}", *device, "--", "-i",
                    f"--mbuf-size={room + HEADROOM_BYTES}", f"--txpkts={frame_bytes}",
                    f"--forward-mode={mode}", f"--total-num-mbufs={MBUFS}",
                    f"--rxd={DESCRIPTORS}", f"--txd={DESCRIPTORS}", "--disable-link-check", *more]
+        self.command = " ".join(str(word) for word in command)
         with open(self.errors, "w", encoding="utf-8") as errors:
-            self.process = subprocess.Popen([str(word) for word in command],
+            self.process = subprocess.Popen(["stdbuf", "-oL", *(str(word) for word in command)],
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             stderr=errors)
         self.is_greeted = False
