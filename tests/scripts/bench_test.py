@@ -163,7 +163,7 @@ class Backpressure(unittest.TestCase):
     def tally(self, **ms):
         """All rows take 1 ms but those named, over a drain of 3 ms."""
         t = backpressure.Tally()
-        t.drains = [3.0]
+        t.drains = {row: [3.0] for row in t.drains}
         for row in backpressure.ROWS:
             took = ms.get(row.replace(", ", "_").replace(" us", "").replace(",", ""), 1)
             moment = [(0, 0, 0, 0, 1000 * took)]
