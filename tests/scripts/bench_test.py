@@ -263,6 +263,15 @@ class Tuning(unittest.TestCase):
         self.assertIn("not here: 0 free pages", tuning.line(row))
         self.assertIn("scripts/host-setup --hugepages 3G:", tuning.line(row))
 
+    def test_what_all_are_compared_with_has_a_row(self):
+        late = {"p50_us": {"median": 3.0}, "p99_us": {"median": 9.0}}
+        rows = [{"than": tuning.plain(*harness.two_cores()), "slow_cores": {"without": 2.0},
+                 "records_per_s": {"without": {"median": rate}}, "paced": {"without": late}}
+                for rate in (40e6, 42e6)] + [{"skipped": "it is not here"}]
+        self.assertEqual(tuning.as_it_comes(rows)[0].split(),
+                         ["as", "it", "comes", "41.0", "2.00", "3.0", "9.0"])
+        self.assertEqual(tuning.as_it_comes(rows[2:]), [])
+
     def test_paced_is_compared_where_both_were_measured(self):
         late = {"p50_us": {"median": 3.0}}
         self.assertEqual(tuning.late({"with": late, "without": late}, "with", "p50_us").strip(),
