@@ -10,10 +10,14 @@ enum {
 	/* A turn: more, and the peer waits for its credit while all of it is taken in. */
 	RECEIVE_FRAMES_MAX = 128,
 	RECEIVE_PIECES_MAX = 128,
-	RECEIVE_BURST = 8,
+	RECEIVE_BURST_MIN = 2,
+	RECEIVE_BURST_MAX = 8,
+	/* At once, either way: a port that is memory shows a burst when all of it is copied. */
+	BURST_BYTES = 128 << 10,
 	SEND_BURSTS_MAX = 4,
 	CONTROL_STAGE = 32,
-	DATA_STAGE = 64,
+	DATA_STAGE_MIN = 4,
+	DATA_STAGE_MAX = 64,
 	SCRATCH_BYTES_MAX = 8192, /* of a frame */
 	QUIET_TURNS = 16, /* without a frame sent before transmitted buffers are asked for */
 };
@@ -31,6 +35,7 @@ struct net_endpoint {
 	uint32_t link_count, link_turn;
 	struct net_link *links[NET_ENDPOINT_LINKS_MAX];
 	struct stage stages[2]; /* by lane */
+	uint32_t receive_burst;
 	uint32_t quiet_turns;
 	struct net_endpoint_counters counters;
 };
@@ -51,6 +56,16 @@ static int create_stage(struct stage *s, uint32_t room, uint32_t scratch_bytes)
 	return 0;
 }
 
+/* As many frames as BURST_BYTES has, within bounds. */
+static uint32_t burst_of(const struct transport *t, uint32_t least, uint32_t most)
+{
+	uint32_t count = BURST_BYTES / t->frame_bytes_max;
+
+	if (count < least)
+		return least;
+	return count < most ? count : most;
+}
+
 int net_endpoint_create(struct net_endpoint **out, struct transport *transport,
 		const struct net_address *local)
 {
@@ -60,12 +75,15 @@ int net_endpoint_create(struct net_endpoint **out, struct transport *transport,
 		return -ENOMEM;
 	e->transport = transport;
 	e->local = *local;
+	e->receive_burst = burst_of(transport, RECEIVE_BURST_MIN, RECEIVE_BURST_MAX);
 
 	uint32_t scratch = transport->frame_bytes_max < SCRATCH_BYTES_MAX
 			? transport->frame_bytes_max
 			: SCRATCH_BYTES_MAX;
 	if (create_stage(&e->stages[NET_LANE_CONTROL], CONTROL_STAGE, 0) != 0 ||
-			create_stage(&e->stages[NET_LANE_DATA], DATA_STAGE, scratch) != 0) {
+			create_stage(&e->stages[NET_LANE_DATA],
+					burst_of(transport, DATA_STAGE_MIN, DATA_STAGE_MAX),
+					scratch) != 0) {
 		net_endpoint_destroy(e);
 		return -ENOMEM;
 	}
@@ -158,17 +176,19 @@ static uint32_t take_frame(struct net_endpoint *e, const struct frame_in *in, ui
 
 static uint32_t receive(struct net_endpoint *e, uint64_t now_ns)
 {
-	struct frame_in frames[RECEIVE_BURST];
+	struct frame_in frames[RECEIVE_BURST_MAX];
+	uint64_t bytes_before = e->counters.bytes_in;
 	uint32_t total = 0, pieces = 0;
 
-	while (total < RECEIVE_FRAMES_MAX && pieces < RECEIVE_PIECES_MAX) {
-		uint32_t count = e->transport->receive(e->transport, frames, RECEIVE_BURST);
+	while (total < RECEIVE_FRAMES_MAX && pieces < RECEIVE_PIECES_MAX &&
+			e->counters.bytes_in - bytes_before < BURST_BYTES) {
+		uint32_t count = e->transport->receive(e->transport, frames, e->receive_burst);
 
 		for (uint32_t i = 0; i < count; i++)
 			pieces += take_frame(e, &frames[i], now_ns);
 		e->transport->release(e->transport, frames, count);
 		total += count;
-		if (count < RECEIVE_BURST)
+		if (count < e->receive_burst)
 			break;
 	}
 	e->counters.frames_in += total;
