@@ -126,8 +126,8 @@ static void start_eal(struct end *e, bool is_memif, const char *socket)
 		snprintf(vdev, sizeof(vdev),
 				e->is_sender ? "--vdev=net_vhost0,iface=%s,client=1"
 					     : "--vdev=net_virtio_user0,path=%s,server=1,"
-					       "queue_size=1024",
-				socket);
+					       "queue_size=%u",
+				socket, (unsigned)descriptors(e));
 	snprintf(cpus, sizeof(cpus), "%u", e->cpu);
 	struct eal_config eal = {.worker_cpus = workers, .worker_count = 1, .control_cpus = cpus,
 		.memory_bytes = mempool_memory_bytes(buf_count, e->flush_bytes, 1) +

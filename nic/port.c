@@ -333,7 +333,7 @@ static int start(struct port *p, const struct port_config *config)
 {
 	int rc = config->mtu > 0 ? rte_eth_dev_set_mtu(p->id, (uint16_t)config->mtu) : 0;
 
-	if (rc != 0 && rc != -ENOTSUP && !p->traits->copies)
+	if (rc != 0 && rc != -ENOTSUP && !p->traits->copies && !p->traits->is_memory)
 		return rc;
 	hush(p);
 	rc = control(p, rte_eth_dev_start);

@@ -170,7 +170,9 @@ int port_mtu_choose(uint32_t *mtu, const struct port_config *config, uint16_t po
 					check_packet(config, *mtu, info, error) != 0))
 		return -EINVAL;
 	uint32_t frame = *mtu + ETHERNET_BYTES + RTE_ETHER_CRC_LEN;
-	if (!driver->copies && (*mtu > info->max_mtu || frame > info->max_rx_pktlen))
+	/* net_virtio_user says what a cable would take, and carries what its buffers hold. */
+	bool has_limit = !driver->copies && !driver->is_memory;
+	if (has_limit && (*mtu > info->max_mtu || frame > info->max_rx_pktlen))
 		return refuse(config, *mtu, RTE_MIN((uint32_t)info->max_mtu,
 				info->max_rx_pktlen - ETHERNET_BYTES - RTE_ETHER_CRC_LEN), error);
 	return 0;
