@@ -15,6 +15,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/operator/builtins.h"
+#include "dataplane/operator/file_sink_lock.h"
 #include "dataplane/operator/file_sink_parts.h"
 #include "dataplane/operator/operator.h"
 #include "dataplane/operator/row_format.h"
@@ -44,6 +45,7 @@ struct file_sink {
 	struct output *output;
 	uint64_t *counters[COUNTER_COUNT];
 	struct part_owner owner;
+	struct sink_lock lock;
 	uint64_t next_number;
 	bool is_open; /* `part` and `file` */
 	struct part part;
@@ -125,6 +127,16 @@ static int recover(struct file_sink *s, struct weir_context *ctx, char text[PART
 	return rc;
 }
 
+/* A restored task goes on without it: an attempt of this run that hangs may hold it, and of two
+ * runs that were restored at once the one whose parts go fails by their names. */
+static int take_lock(struct file_sink *s, const struct weir_info *info,
+		char text[PARTS_TEXT_BYTES])
+{
+	int rc = sink_lock_take(&s->lock, &s->owner, text);
+
+	return rc == -EBUSY && info->restored_checkpoint_id != 0 ? 0 : rc;
+}
+
 static int prepare(struct file_sink *s, struct weir_context *ctx, char text[PARTS_TEXT_BYTES])
 {
 	const struct weir_info *info = weir_info(ctx);
@@ -135,6 +147,8 @@ static int prepare(struct file_sink *s, struct weir_context *ctx, char text[PART
 	s->owner = (struct part_owner){
 			directory, info->uid, info->subtask_index, info->parallelism};
 	keep_own(ctx);
+	if (rc == 0)
+		rc = take_lock(s, info, text);
 	if (rc == 0 && s->output->directory[0] != '\0')
 		rc = recover(s, ctx, text);
 	if (rc == 0)
@@ -157,9 +171,19 @@ static int open(void *self, struct weir_context *ctx)
 	for (uint32_t i = 0; i < COUNTER_COUNT; i++)
 		s->counters[i] = weir_counter(ctx, i);
 	int rc = prepare(s, ctx, text);
-	if (rc != 0)
+	if (rc != 0) {
+		sink_lock_release(&s->lock);
 		weir_fail(ctx, "%s", text);
+	}
 	return rc;
+}
+
+static void close_sink(void *self, struct weir_context *ctx)
+{
+	struct file_sink *s = self;
+
+	(void)ctx;
+	sink_lock_release(&s->lock);
 }
 
 static bool write_lines(struct file_sink *s, struct weir_context *ctx, uint32_t bytes)
@@ -368,4 +392,5 @@ const struct weir_operator builtin_file_sink = {
 		.file_done = file_done,
 		.finish = finish,
 		.is_busy = is_busy,
+		.close = close_sink,
 };

@@ -6,6 +6,7 @@
  *     .UID-SUBTASK-ATTEMPT-N.inprogress    being written, or waiting for its checkpoint
  *     part-UID-SUBTASK-CHECKPOINT.csv      committed; the checkpoint's id has ten digits or more
  *     part-UID-SUBTASK-final.csv           the only part of a job without checkpoints
+ *     .UID-SUBTASK.lock                    see file_sink_lock.h
  *     withdrawn/                           what a restore from an older checkpoint took back
  *
  * Place    operator.

@@ -1,9 +1,10 @@
 """A directory of another coordinator and the output of another run are refused, and left alone."""
 
+import glob
 import json
 
 from captures import flows_capture
-from harness import BUSY, DONE, expect, expect_equal
+from harness import BUSY, DONE, expect, expect_equal, expect_same_lines
 
 
 def test(w):
@@ -23,3 +24,14 @@ def test(w):
     expect(again.wait() != DONE, "output that is there is not added to")
     expect(w.path("out") in again.stderr(), f"the directory is named:\n{again.stderr()}")
     expect_equal(w.parts("out"), before, "part files")
+
+    # Two at once, each with state of its own, before either has an output that is visible.
+    first = w.flow(capture, "shared", state="first", rate=10_000)
+    w.wait_for(lambda: glob.glob(w.path("shared", ".sink-0*.inprogress")), "a hidden part")
+    at_once = w.flow(capture, "shared", state="second",
+                     options=["-D", "restart-strategy.type=none"])
+    expect(at_once.wait() != DONE, "output that another run writes is not added to")
+    expect("another task writes there now" in at_once.stderr(), at_once.stderr())
+    first.summary()
+    w.flow(capture, "alone", state="alone").summary()
+    expect_same_lines(w.lines("shared"), w.lines("alone"), "output")

@@ -85,6 +85,13 @@ static uint32_t count_files(const char *path, const char *start)
 	return count;
 }
 
+/* Parts that are not committed; locks are hidden too. */
+static uint32_t count_hidden(void)
+{
+	return count_files(directory, ".") - count_files(directory, ".sink-0.lock") -
+			count_files(directory, ".sink-1.lock");
+}
+
 /* How often each key is in the visible parts; headers count at 0. */
 static void read_visible(uint32_t *seen, uint32_t count)
 {
@@ -140,7 +147,7 @@ Test(file_sink, a_part_becomes_visible_when_its_checkpoint_completes)
 	cr_expect_not(harness_is_busy(h));
 	expect_visible(1, 10);
 	cr_expect_eq(count_files(directory, "part-sink-0-0000000007.csv"), 1);
-	cr_expect_eq(count_files(directory, "."), 0);
+	cr_expect_eq(count_hidden(), 0);
 	cr_expect_eq(harness_list_count(h, PARTS), 0);
 	harness_destroy(h);
 }
@@ -370,7 +377,7 @@ static void expect_exact_after(struct harness *h, struct harness_snapshot *s)
 	harness_destroy(h);
 	h = open_sink(0, s);
 	expect_visible(1, 10);
-	cr_expect_eq(count_files(directory, "."), 0, "hidden files are left");
+	cr_expect_eq(count_hidden(), 0, "hidden files are left");
 	feed(h, 11, 20);
 	harness_snapshot_free(barrier(h, 3));
 	harness_notify_complete(h, 3);
@@ -445,7 +452,7 @@ Test(file_sink, a_crash_before_the_first_checkpoint_writes_the_header_again)
 	feed(h, 1, 10);
 	harness_destroy(h);
 	h = open_sink(0, NULL);
-	cr_expect_eq(count_files(directory, "."), 0);
+	cr_expect_eq(count_hidden(), 0);
 	feed(h, 1, 10);
 	struct harness_snapshot *s = barrier(h, 1);
 	expect_exact_after(h, s);
@@ -526,6 +533,23 @@ Test(file_sink, a_new_run_does_not_mix_with_the_output_of_an_older_one)
 	cr_expect_not_null(strstr(harness_error(h), "earlier run"));
 	harness_destroy(h);
 	expect_visible(1, 10);
+}
+
+Test(file_sink, only_a_restored_task_goes_on_beside_one_that_writes_there)
+{
+	struct harness *hangs = open_sink(0, NULL);
+
+	feed(hangs, 1, 10);
+	struct harness_snapshot *s = barrier(hangs, 1);
+	struct harness *fresh = create_sink(0, false, directory);
+	cr_expect_eq(harness_open(fresh), -EBUSY);
+	cr_expect_not_null(strstr(harness_error(fresh), "another task writes there now"));
+	harness_destroy(fresh);
+	struct harness *h = open_sink(0, s);
+	expect_visible(1, 10);
+	harness_snapshot_free(s);
+	harness_destroy(h);
+	harness_destroy(hangs);
 }
 
 Test(file_sink, files_of_other_sinks_and_people_are_left_alone)
