@@ -246,6 +246,27 @@ Test(net_link, puts_small_buffers_that_wait_into_one_frame)
 	link_world_destroy(w);
 }
 
+/* Else sender and receiver work by turns: all credit is under way while one of them looks on. */
+Test(net_link, takes_in_a_part_of_what_waits_before_its_consumers_have_their_turn)
+{
+	struct link_world_config c = clean();
+
+	c.channel_count[0] = 4;
+	c.channel.credit_count = 60;
+	struct link_world *w = link_world_create(&c);
+	w->is_consuming = false;
+	for (uint32_t i = 0; i < 4; i++)
+		add_bufs(w, i, 45, 64);
+	(void)frames_of_a_turn(w);
+	(void)frames_of_a_turn(w); /* so many of each channel a turn */
+	net_endpoint_turn(w->ends[1].endpoint, w->clock.now_ns);
+	uint64_t taken = net_link_counters(w->ends[1].link)->bufs_in;
+	cr_assert(taken >= 128 && taken < 180, "%lu of 180", taken);
+	net_endpoint_turn(w->ends[1].endpoint, w->clock.now_ns);
+	cr_assert_eq(net_link_counters(w->ends[1].link)->bufs_in, 180);
+	link_world_destroy(w);
+}
+
 /* All of a lost frame comes again, and what was seen of it is not seen twice. */
 Test(net_link, sends_small_buffers_again_when_their_frame_is_lost)
 {
