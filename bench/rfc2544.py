@@ -242,9 +242,9 @@ def breaches_of(rows):
 def run(build, seconds):
     steps, milliseconds = STEPS_MAX, TRIAL_MS
     if seconds is not None:
-        each = seconds / (len(SIZES) + 1)  # a flood takes up to five times its trial
+        each = seconds / (len(SIZES) + 1)  # a trial may be made twice; a flood takes five
         steps = max(STEPS_MIN, min(STEPS_MAX, int(each / 0.5)))
-        milliseconds = max(TRIAL_MS_MIN, min(TRIAL_MS, int(1000 * each / (steps + 5))))
+        milliseconds = max(TRIAL_MS_MIN, min(TRIAL_MS, int(1000 * each / (2 * steps + 8))))
     worker, other = two_cores()
     began = time.monotonic()
     with Scratch(build) as scratch:
