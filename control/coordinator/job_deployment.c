@@ -446,9 +446,12 @@ void job_deploy(struct job_master *jm)
 	job_post(jm, read_all, on_read, w);
 }
 
-/* What the TaskManager will say again, however often it is asked. */
+/* What the TaskManager will say again, however often it is asked.  Of a job that another
+ * coordinator began, an attempt may still be ending that has what the new one asks for. */
 static bool is_for_good(const struct job_master *jm, int status)
 {
+	if (status == -EBUSY && jm->is_recovery)
+		return false;
 	return !jm->was_deployed || status == -EBADMSG || status == -EINVAL || status == -ENOMEM;
 }
 

@@ -204,6 +204,24 @@ Test(job_failover, restarts_every_region_when_one_cannot_be_restored)
 	cr_expect_geq(job_master_counts(job).restarts, 2);
 }
 
+Test(job_failover, under_another_coordinator_waits_for_what_attempts_of_the_one_before_still_hold)
+{
+	run_to(1);
+	restart_coordinator();
+	fake_task_manager_behaviour(tm)->deploy_status = -EBUSY;
+	WAIT_UNTIL(record()->deploy_count >= 2);
+	fake_task_manager_behaviour(tm)->deploy_status = 0;
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING) && record()->confirmed_id > 1);
+}
+
+Test(job_failover, does_not_wait_at_its_first_start_for_what_another_job_holds)
+{
+	fake_task_manager_behaviour(tm = join("tm-1"))->deploy_status = -EBUSY;
+	submit(counting, "none");
+	WAIT_UNTIL(is_in(JOB_STATUS_FAILED));
+	cr_expect_eq(record()->deploy_count, 1);
+}
+
 Test(job_failover, moves_a_region_that_waits_for_its_restart_when_its_task_manager_is_lost)
 {
 	set("restart-strategy.type=%s", "fixed-delay");
