@@ -64,9 +64,11 @@ bool channel_file_submit(struct channel_state_executor *e, struct channel_file *
 static bool ask(struct channel_state_executor *e, struct channel_file *f, enum store_op op,
 		enum channel_disk_phase next)
 {
+	if (op == STORE_OPEN && !f->is_second_try)
+		f->is_reusing = e->is_reusing;
 	struct store_request r = {
 		.op = op,
-		.flags = e->is_reusing ? STORE_OVERWRITE : STORE_CREATE,
+		.flags = f->is_reusing ? STORE_OVERWRITE : STORE_CREATE,
 	};
 
 	if (e->config.has_direct)
@@ -197,10 +199,11 @@ static bool must_open_otherwise(
 		struct channel_state_executor *e, struct channel_file *f, int64_t result)
 {
 	if (f->is_second_try || !channel_file_is_live(f) ||
-			result != (e->is_reusing ? -ENOENT : -EEXIST))
+			result != (f->is_reusing ? -ENOENT : -EEXIST))
 		return false;
-	e->is_reusing = !e->is_reusing;
+	f->is_reusing = !f->is_reusing;
 	f->is_second_try = true;
+	e->is_reusing = f->is_reusing;
 	return true;
 }
 

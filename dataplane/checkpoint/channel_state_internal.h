@@ -70,6 +70,7 @@ struct channel_file {
 	uint64_t table_bytes, table_written; /* bytes issued of the table, header last */
 	uint32_t section_count;
 	bool is_header_issued;
+	bool is_reusing;         /* there is one to write over, as far as is known */
 	bool is_second_try;      /* to open it: it was not as the last time */
 	bool is_participant[CHANNEL_STATE_SUBTASKS_MAX]; /* subtasks it waits for */
 	struct held_channel *channels;

@@ -60,6 +60,17 @@ static int take(int64_t id, uint32_t count, uint32_t size, uint8_t seed)
 	return status;
 }
 
+/* A checkpoint with one buffer in flight, whose input and output are not finished. */
+static void begin_one(int64_t id)
+{
+	struct buf *b = channel_world_buf(&w, 100, 1);
+
+	channel_world_start_all(&w, id);
+	channel_state_writer_add_input_data(
+			w.writers[0], id, (struct channel_info){0, 0}, &b, 1, 0);
+	buf_release(b);
+}
+
 /* The directory of `old` becomes that of `next`. */
 static void replace(int64_t old, int64_t next)
 {
@@ -155,16 +166,44 @@ Test(channel_state_reuse, fails_where_a_file_is_there_and_is_not)
 	cr_assert_eq(channel_world_used(&w), 0);
 }
 
+/* The first of them is complete, so the second does not end it (CS-8): both were opened before
+ * either learned that its file is there. */
+Test(channel_state_reuse, opens_two_files_at_once_that_are_both_there)
+{
+	enum decline_reason reason;
+	const char *text;
+
+	cr_assert_eq(take(1, 1, 100, 1), 0);
+	cr_assert_eq(take(2, 1, 100, 1), 0);
+	replace(1, 3);
+	replace(2, 4);
+	w.disk.is_hung = true;
+	w.disk.hang_ops = 1u << STORE_OPEN;
+	spy.count = 0;
+	for (int64_t id = 3; id <= 4; id++) {
+		begin_one(id);
+		channel_world_finish_all(&w, id);
+		channel_world_step(&w, 5);
+	}
+	cr_assert_eq(w.disk.held_count, 2);
+	fault_store_settle(&w.disk);
+	for (int64_t id = 3; id <= 4; id++) {
+		channel_world_finish(&w, 0, id);
+		cr_assert_eq(channel_state_writer_outcome(w.writers[0], id, &reason, &text), 0,
+				"checkpoint %lld: %s", (long long)id, text);
+		channel_state_writer_remove(w.writers[0], id);
+	}
+	channel_world_step(&w, 5);
+	cr_assert_eq(open_count(), 4);
+	cr_assert_eq(channel_world_used(&w), 0);
+}
+
 Test(channel_state_reuse, tries_only_once_when_it_was_given_up_meanwhile)
 {
 	cr_assert_eq(take(1, 1, 100, 1), 0);
 	replace(1, 2);
 	spy.count = 0;
-	channel_world_start_all(&w, 2);
-	struct buf *b = channel_world_buf(&w, 100, 1);
-	channel_state_writer_add_input_data(
-			w.writers[0], 2, (struct channel_info){0, 0}, &b, 1, 0);
-	buf_release(b);
+	begin_one(2);
 	(void)channel_state_writer_step(w.writers[0], ++w.now_ns);
 	channel_state_writer_abort(w.writers[0], 2, DECLINE_OTHER, "over", true);
 	channel_world_step(&w, 5);
