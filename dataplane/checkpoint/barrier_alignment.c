@@ -181,7 +181,7 @@ static bool is_timed_out(
 {
 	return checkpoint_options_is_timeoutable(&barrier->options) &&
 			barrier->checkpoint_id <= h->current &&
-			barrier->options.aligned_timeout_ms < wall_ms - barrier->timestamp_ms;
+			barrier->options.aligned_timeout_ms < event_age_ms(barrier, wall_ms);
 }
 
 static void finish_unaligned(struct barrier_handler *h)

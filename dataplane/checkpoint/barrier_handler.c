@@ -115,9 +115,7 @@ void barrier_metrics_reset(struct barrier_handler *h, int64_t id)
 void barrier_metrics_delay(
 		struct barrier_handler *h, const struct event *barrier, int64_t wall_ms)
 {
-	int64_t delay_ms = wall_ms - barrier->timestamp_ms;
-
-	h->metrics.start_delay_ns = delay_ms > 0 ? delay_ms * 1000000 : 0;
+	h->metrics.start_delay_ns = event_age_ms(barrier, wall_ms) * 1000000;
 }
 
 void barrier_metrics_begin(struct barrier_handler *h, uint64_t now_ns)

@@ -144,6 +144,20 @@ struct event {
 static_assert(sizeof(struct event) <= LINE_BYTES, "one line");
 static_assert(sizeof(struct event) % 8 == 0, "the control lane copies words");
 
+/* Since the trigger of a barrier, by the wall clock: 0 when that is ahead of ours; bounded, so that
+ * it has nanoseconds whatever a peer says. */
+static inline int64_t event_age_ms(const struct event *e, int64_t wall_ms)
+{
+	const int64_t most_ms = INT64_MAX / 1000000;
+	int64_t age_ms;
+
+	if (e->timestamp_ms >= wall_ms)
+		return 0;
+	if (__builtin_sub_overflow(wall_ms, e->timestamp_ms, &age_ms) || age_ms > most_ms)
+		return most_ms;
+	return age_ms;
+}
+
 /* True for what is handled as soon as it comes, wherever in line it is. */
 static inline bool event_is_barrier_ahead(const struct event *e)
 {

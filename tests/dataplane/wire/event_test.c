@@ -18,6 +18,21 @@ static struct event barrier(enum alignment alignment, int64_t timeout_ms)
 }
 
 /* 10.3 and IC-3. */
+Test(event, the_age_of_a_barrier_is_bounded_whatever_it_says)
+{
+	struct event e = {.kind = EVENT_BARRIER, .timestamp_ms = 5};
+
+	cr_expect_eq(event_age_ms(&e, 7), 2);
+	cr_expect_eq(event_age_ms(&e, 5), 0);
+	cr_expect_eq(event_age_ms(&e, 4), 0, "a clock ahead of ours");
+	e.timestamp_ms = INT64_MAX;
+	cr_expect_eq(event_age_ms(&e, -7), 0);
+	e.timestamp_ms = INT64_MIN;
+	cr_expect_eq(event_age_ms(&e, 7), INT64_MAX / 1000000);
+	e.timestamp_ms = -INT64_MAX / 2;
+	cr_expect_eq(event_age_ms(&e, 7), INT64_MAX / 1000000);
+}
+
 Test(event, only_unaligned_and_timeoutable_barriers_are_early)
 {
 	struct event e = barrier(ALIGNMENT_ALIGNED, ALIGNED_TIMEOUT_NONE);
