@@ -15,10 +15,12 @@
 
 #include "dataplane/channel/transport.h"
 #include "nic/port_driver.h"
+#include "nic/received.h"
 
 enum {
 	ETHERNET_BYTES = 14,
 	MTU_MAX = FRAME_BYTES_MAX - ETHERNET_BYTES,
+	PACKET_MTU_MAX = PACKET_BYTES_MAX - ETHERNET_BYTES, /* more would be cut */
 	DRIVER_BYTES = 64, /* in front of a frame and behind it: tags, net_virtio's header */
 	PACKET_FRAME_BYTES = 2048,  /* net_af_packet's framesz unless told otherwise */
 	PACKET_FRAME_BYTES_MAX = 65000 - RTE_PKTMBUF_HEADROOM, /* of one mbuf */
@@ -31,8 +33,9 @@ static int refuse(const struct port_config *config, uint32_t mtu, uint32_t most,
 		char error[PORT_ERROR_BYTES])
 {
 	snprintf(error, PORT_ERROR_BYTES,
-			"port %s: an MTU of %u is not between %d and %u; set weir.link.mtu",
-			config->name, mtu, PORT_MTU_MIN, most);
+			"port %s: an MTU of %u is not between %d and %u; set %s", config->name,
+			mtu, PORT_MTU_MIN, most,
+			config->is_raw ? "that of its device" : "weir.link.mtu");
 	return -EINVAL;
 }
 
@@ -162,8 +165,9 @@ int port_mtu_choose(uint32_t *mtu, const struct port_config *config, uint16_t po
 
 		*mtu = most > 0 && most < own ? most : own;
 	}
-	if (*mtu < PORT_MTU_MIN || *mtu > MTU_MAX)
-		return refuse(config, *mtu, MTU_MAX, error);
+	uint32_t most = config->is_raw ? (uint32_t)PACKET_MTU_MAX : (uint32_t)MTU_MAX;
+	if (*mtu < PORT_MTU_MIN || *mtu > most)
+		return refuse(config, *mtu, most, error);
 	if (check_interface(config, *mtu, info, error) != 0 ||
 			check_slot(config, *mtu, info, error) != 0 ||
 			(driver->has_frame_size &&

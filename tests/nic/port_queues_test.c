@@ -23,14 +23,21 @@ struct rig {
 	struct port_transport *transports[2][QUEUES];
 };
 
-static void start(struct rig *r, uint32_t wanted)
+static void start_eal(void)
 {
 	static const uint32_t cpus[1] = {0};
-	char line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES], name[32];
+	char line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES];
 	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
 			.memory_bytes = 128 << 20};
 
 	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+}
+
+static void start(struct rig *r, uint32_t wanted)
+{
+	char error[PORT_ERROR_BYTES], name[32];
+
+	start_eal();
 	for (int i = 0; i < 2; i++) {
 		for (uint32_t q = 0; q < QUEUES; q++) {
 			snprintf(name, sizeof(name), "ring_%d_%u", i, q);
@@ -301,4 +308,32 @@ Test(port_steer, raw_packets_come_by_more_queues_only_where_something_spreads_th
 	cr_assert_eq(port_steer_count_raw(3, 1, port_driver_find("net_memif0"), &plain), 3);
 	cr_assert_eq(port_steer_count_raw(0, 1, af_packet, &plain), 8, "the kernel fills all");
 	cr_assert_eq(port_steer_count_raw(2, 1, af_packet, &plain), 8);
+}
+
+static int create_raw(
+		const char *of_ring, uint32_t mtu, char error[PORT_ERROR_BYTES], struct port **port)
+{
+	char name[32];
+	struct port_config raw = {.name = name, .mtu = mtu, .rx_descriptors = 64,
+			.tx_descriptors = 64, .queue_count = 1, .worker_count = 1, .is_raw = true};
+	struct rte_ring *ring = rte_ring_create(of_ring, DEPTH, SOCKET_ID_ANY, 0);
+
+	cr_assert_not_null(ring);
+	cr_assert_geq(rte_eth_from_rings(of_ring, &ring, 1, &ring, 1, SOCKET_ID_ANY), 0);
+	snprintf(name, sizeof(name), "net_ring_%s", of_ring);
+	return port_create(port, &raw, error);
+}
+
+Test(port_queues, a_port_of_raw_packets_that_would_be_cut_is_refused)
+{
+	char error[PORT_ERROR_BYTES];
+	struct port *port;
+
+	start_eal();
+	cr_assert_eq(create_raw("long", 9205, error, &port), -EINVAL);
+	cr_expect_not_null(strstr(error, "between 562 and 9204; set that of its device"), "%s",
+			error);
+	cr_assert_eq(create_raw("fits", 9204, error, &port), 0, "%s", error);
+	port_destroy(port);
+	eal_stop();
 }
