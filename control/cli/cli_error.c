@@ -2,6 +2,7 @@
 
 #include "control/cli/exit_codes.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -42,8 +43,14 @@ int cli_bad_option(bool is_json, const char *command, int option, char **argv)
 {
 	char what[CLI_ERROR_BYTES];
 
-	snprintf(what, sizeof(what), "%.200s: %s", argv[optind - 1],
-			option == ':' ? "expected a value behind it" : "no such option");
+	if (option == ':')
+		snprintf(what, sizeof(what), "%.200s: expected a value behind it",
+				argv[optind - 1]);
+	else if (isprint(optopt)) /* one letter of several, maybe: -hx */
+		snprintf(what, sizeof(what), "-%c: no such option", optopt);
+	else
+		snprintf(what, sizeof(what), "%.200s: %s", argv[optind - 1],
+				optopt == 0 ? "no such option" : "expected no value");
 	return cli_usage(is_json, command, what);
 }
 

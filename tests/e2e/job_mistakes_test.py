@@ -50,6 +50,8 @@ COMMAND_LINES = [
     (["run", "job.yaml", "-D"], "weir run: -D: expected a value behind it"),
     (["checkpoints", "mistakes", "--id"], "weir checkpoints: --id: expected a value behind it"),
     (["verify", "--deep", "chk-1"], "weir verify: --deep: no such option"),
+    (["plan", "job.yaml", "-xh"], "weir plan: -x: no such option"),
+    (["plan", "job.yaml", "--json=no"], "weir plan: --json=no: expected no value"),
 ]
 
 
