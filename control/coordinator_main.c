@@ -70,14 +70,7 @@ static const char usage[] =
 
 static int check_files(struct program *p)
 {
-	uint64_t limit = process_files_limit();
-
-	if (limit >= PROCESS_FILES_LEAST)
-		return 0;
-	snprintf(p->error, sizeof(p->error),
-			"only %u files may be open here; at least %d are needed: ulimit -n 1024",
-			(unsigned int)limit, PROCESS_FILES_LEAST);
-	return -EMFILE;
+	return process_check_files(p->error, sizeof(p->error));
 }
 
 static int open_log(struct program *p)

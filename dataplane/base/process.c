@@ -7,7 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { FILES_WANTED = 65536 };
+enum {
+	FILES_WANTED = 65536,
+	FILES_LEAST = 48, /* below, neither EAL nor the coordinator's loop gets far */
+};
 
 static void fill_standard_streams(void)
 {
@@ -33,11 +36,16 @@ void process_prepare(void)
 	}
 }
 
-uint64_t process_files_limit(void)
+int process_check_files(char *error, size_t error_bytes)
 {
 	struct rlimit files;
 
-	return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : UINT64_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= FILES_LEAST)
+		return 0;
+	snprintf(error, error_bytes,
+			"only %u files may be open here; at least %d are needed: ulimit -n 1024",
+			(unsigned int)files.rlim_cur, FILES_LEAST);
+	return -EMFILE;
 }
 
 bool process_output_is_whole(void)

@@ -5,14 +5,11 @@
  *
  * Place    base; used by the mains.
  * Thread   main thread, once, before others.
- * Errors   false; what is wrong stands in errno.
+ * Errors   false: what is wrong stands in errno; or -errno with a text.
  */
 
 #include <stdbool.h>
-#include <stdint.h>
-
-/* Below so many open files neither EAL nor the coordinator's loop gets far. */
-enum { PROCESS_FILES_LEAST = 48 };
+#include <stddef.h>
 
 /* Closed standard streams become /dev/null: otherwise the first files that are opened take their
  * numbers, and messages go into them.  A file that outgrows `ulimit -f` is an error of its write
@@ -20,8 +17,8 @@ enum { PROCESS_FILES_LEAST = 48 };
  * 65536. */
 void process_prepare(void);
 
-/* How many files may be open. */
-uint64_t process_files_limit(void);
+/* Whether enough files may be open: 0, or -EMFILE with one line that says what to do. */
+int process_check_files(char *error, size_t error_bytes);
 
 /* False: what was printed to standard output did not all get there. */
 bool process_output_is_whole(void);

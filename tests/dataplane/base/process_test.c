@@ -59,7 +59,23 @@ Test(process, as_many_files_may_be_open_as_the_hard_limit_allows)
 
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	process_prepare();
-	cr_expect_eq(process_files_limit(), 100);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect_eq(limit.rlim_cur, 100);
+}
+
+Test(process, too_few_open_files_are_told_before_anything_needs_them)
+{
+	struct rlimit limit = {48, 48};
+	char error[128] = "";
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect_eq(process_check_files(error, sizeof(error)), 0);
+	cr_expect_str_eq(error, "");
+	limit.rlim_cur = 47;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect_eq(process_check_files(error, sizeof(error)), -EMFILE);
+	cr_expect_str_eq(error, "only 47 files may be open here; at least 48 are needed: "
+				"ulimit -n 1024");
 }
 
 Test(process, output_that_did_not_get_there_is_noticed)
