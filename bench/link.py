@@ -7,9 +7,11 @@ alone; then the same buffers over TCP on the loopback, a write for each flush.  
 in txonly mode what it receives in rxonly mode.  The bare loop does less for a frame than that (its
 headers are copied, not made), in the processes and on the memory of the link: it is the ceiling,
 and tells a port that is slow from a link that is.
-A frame of 64 bytes is too small for a link's headers: the others send those of 64, the link
-buffers of 64 bytes of records, of which several that wait share a frame: there its buffers are
-counted.  Then goodput over a wire that loses frames, both ways, by the product's own fault wrapper.
+A frame of 64 bytes is too small for a link's headers: the others send those of 64, the link buffers
+of 64 bytes of records, of which several that wait share a frame: there its buffers are counted.  A
+buffer of 32 KiB goes in frames of 1518, as over a cable, and in one, as `weir run --link memif` and
+vhost have it: dpdk-testpmd is not asked for that one.  Then goodput over a wire that loses frames,
+both ways, by the product's own fault wrapper.
 """
 
 import contextlib
@@ -31,10 +33,12 @@ HEADERS = 94       # in front of the records of a frame: Ethernet, IPv4, UDP, we
 CHECK_BYTES = 4    # of a frame on a cable, which its size names and no port here carries
 # What a row is called, frame size, frames a buffer, channels, credit of each.
 ROWS = [("64", 64, 1, 16, 40), ("256", 256, 1, 16, 40), ("1518", 1518, 1, 16, 40),
-        ("1518, 32 KiB", 1518, 23, 4, 8), ("9018, 26 KiB", 9018, 3, 4, 8)]
+        ("1518, 32 KiB", 1518, 23, 4, 8), ("9018, 26 KiB", 9018, 3, 4, 8),
+        ("32866, 32 KiB", 32866, 1, 4, 8)]
+PEER_FRAME_MAX = 9018  # larger ones dpdk-testpmd is not asked for
 KINDS = ("memif", "vhost")
 BOUNDS = {"64": 0.6, "1518, 32 KiB": 0.9}          # of dpdk-testpmd
-TCP_BOUNDS = {"1518": 4.0, "1518, 32 KiB": 2.0}    # times TCP
+TCP_BOUNDS = {"1518": 4.0, "32866, 32 KiB": 2.0}   # times TCP
 LOSSES = [0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2]
 LOSS_BOUND = 0.10
 WINDOW_MS, LOSS_WINDOW_MS = 200, 250
@@ -136,7 +140,7 @@ def measure_row(build, directory, kind, row, rounds):
     with contextlib.ExitStack() as stack:
         ends = stack.enter_context(Ends(build, directory, kind, row))
         turns = [("raw", ends.raw), ("weir", ends.weir), ("tcp", ends.tcp)]
-        if program is not None:
+        if program is not None and row[1] <= PEER_FRAME_MAX:
             pair = stack.enter_context(
                 testpmd.Pair(program, directory, kind, frame_bytes(row), two_cores()))
             commands = [end.command for end in (pair.receiver, pair.sender)]
@@ -152,8 +156,9 @@ def measure_rows(build, directory, rounds):
     for kind in KINDS:
         for row in ROWS:
             say(f"{kind}, frames of {row[0]}: {rounds} rounds")
-            found[kind, row[0]], ports[kind], commands[kind] = measure_row(
+            found[kind, row[0]], ports[kind], said = measure_row(
                 build, directory, kind, row, rounds)
+            commands[kind] = said or commands.get(kind, [])
     return found, ports, commands
 
 
@@ -232,7 +237,7 @@ def loss_line(d):
 
 def breaches_of(data):
     """What is out of bounds."""
-    if any(row["testpmd_ratio"] is None for row in data["rows"]):
+    if any(row["testpmd_ratio"] is None for row in data["rows"] if row["frames"] in BOUNDS):
         yield f"the bounds against dpdk-testpmd are not judged: {testpmd.MISSING}"
     for row in data["rows"]:
         name, kind = row["frames"], row["kind"]
