@@ -184,6 +184,7 @@ static int start_eal(struct program *p)
 		ports[port_count++] = link;
 	if (config_is_set(p->config, "weir.memory"))
 		memory = (size_t)config_size(p->config, "weir.memory");
+	log_info("taskmanager", "%zu MiB of memory for buffers and ports", memory / MEBIBYTE);
 	config_list(p->config, "weir.eal.args", &extra);
 	eal_sweep();
 	int rc = eal_start(

@@ -26,6 +26,8 @@ enum {
 	RX_SLACK = 256, /* received and not yet released, and what the cache hides */
 	POOL_CACHE = 64,
 	MEMORY_SLACK = 2048,              /* frames */
+	MEMORY_SLACK_LARGE = 768,         /* the same: of frames beyond jumbo */
+	PAGE_BYTES = 4096,
 	MEMORY_DEVICE_BYTES = 8 << 20,    /* what it takes beside its frames */
 	MBUF_BYTES = 512,
 	HANDED_COUNT = 1024,              /* frames under way to another queue */
@@ -69,15 +71,19 @@ static size_t frame_room(uint32_t mtu)
 size_t port_memory_bytes(const struct port_config *config)
 {
 	uint32_t queues = config->queue_count > 0 ? config->queue_count : config->worker_count;
-	size_t frames = rx_bufs(port_driver_find(config->name), config->rx_descriptors) +
-			(size_t)config->tx_descriptors + MEMORY_SLACK;
-	size_t frame = RTE_MBUF_DEFAULT_BUF_SIZE;
+	const struct port_driver *driver = port_driver_find(config->name);
+	size_t frame = RTE_MBUF_DEFAULT_BUF_SIZE + MBUF_BYTES, slack = MEMORY_SLACK;
 
 	if (config->mtu > RTE_ETHER_MTU)
-		frame = RTE_MAX(frame_room(config->mtu), (size_t)JUMBO_BYTES);
+		frame = RTE_MAX(frame_room(config->mtu), (size_t)JUMBO_BYTES) + MBUF_BYTES;
+	if (frame > JUMBO_BYTES + MBUF_BYTES) {
+		frame = RTE_ALIGN_CEIL(frame, PAGE_BYTES);
+		slack = MEMORY_SLACK_LARGE;
+	}
 
-	frames += queues > 1 ? HANDED_COUNT : 0;
-	return (queues * frames + config->spare_bufs) * (frame + MBUF_BYTES) + MEMORY_DEVICE_BYTES;
+	size_t frames = rx_bufs(driver, config->rx_descriptors) + config->tx_descriptors + slack;
+	frames += queues > 1 && !driver->pairs ? HANDED_COUNT : 0;
+	return (queues * frames + config->spare_bufs) * frame + MEMORY_DEVICE_BYTES;
 }
 
 static void list_ports(char text[PORT_TEXT_BYTES])

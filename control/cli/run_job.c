@@ -173,19 +173,34 @@ static int start_coordinator(struct run *r)
 	return start_child(r, &r->coordinator, own);
 }
 
+/* What the config says of frames goes before what would be fast. */
+static struct run_link_frames link_frames(const struct run *r)
+{
+	if (config_origin_of(r->config, "weir.link.mtu") == CONFIG_PRESET &&
+			config_origin_of(r->config, "weir.link.descriptors") == CONFIG_PRESET)
+		return run_link_frames(&r->options->link, (uint32_t)config_size(r->config,
+				"taskmanager.memory.segment-size"));
+	return (struct run_link_frames){
+			.mtu = (uint32_t)config_int(r->config, "weir.link.mtu")};
+}
+
 static int start_taskmanager(struct run *r, uint32_t index)
 {
 	struct run_link_words link;
-	const char *own[] = {"--coordinator", r->rpc, NULL, link.port, "-D", link.eal, NULL};
+	const char *const words[] = {link.port, link.eal, link.mtu, link.descriptors};
+	const char *own[11] = {"--coordinator", r->rpc};
+	uint32_t count = 2;
 
 	if (index == 0)
 		run_link_sweep(&r->options->link, (int)getpid());
-	if (r->options->link.kind != RUN_LINK_NONE) {
-		run_link_words(&r->options->link, index, (int)getpid(),
-				(uint32_t)config_int(r->config, "weir.link.mtu"), &link);
-		own[2] = "-D";
-		if (link.eal[0] == '\0')
-			own[4] = NULL;
+	if (r->options->link.kind == RUN_LINK_NONE)
+		return start_child(r, &r->taskmanagers[index], own);
+	run_link_words(&r->options->link, index, (int)getpid(), link_frames(r), &link);
+	for (uint32_t i = 0; i < 4; i++) {
+		if (words[i][0] == '\0')
+			continue;
+		own[count++] = "-D";
+		own[count++] = words[i];
 	}
 	return start_child(r, &r->taskmanagers[index], own);
 }

@@ -19,6 +19,10 @@ enum {
 	JUMBO_SLOT_BYTES = 9216,
 	SLOT_STEP_BYTES = 1024,
 	ETHERNET_BYTES = 14,
+	HEADERS_BYTES_MAX = 114, /* behind Ethernet: IPv6, UDP, the link's own */
+	USUAL_MTU = 1500,
+	LARGE_DESCRIPTORS = 128, /* few: what the rings hold is to stay in the cache */
+	VIRTIO_DESCRIPTORS = 1024,
 };
 
 static bool is_between_two(const struct run_link *l)
@@ -118,33 +122,61 @@ bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_c
 	return check_counts(l, taskmanager_count, error);
 }
 
+struct run_link_frames run_link_frames(const struct run_link *l, uint32_t buf_bytes)
+{
+	uint32_t mtu = buf_bytes + HEADERS_BYTES_MAX;
+	bool is_large = mtu + ETHERNET_BYTES > JUMBO_SLOT_BYTES;
+
+	if (!is_between_two(l) || mtu <= USUAL_MTU)
+		return (struct run_link_frames){0};
+	return (struct run_link_frames){
+			.mtu = mtu, .descriptors = is_large ? LARGE_DESCRIPTORS : 0};
+}
+
 /* vhost-user needs a path. */
 static void print_socket(int run, char path[64])
 {
 	snprintf(path, 64, "/tmp/weir-%d-vhost.sock", run);
 }
 
-/* A slot of a memif's ring holds a frame. */
-static void print_slot(uint32_t mtu, char text[32])
+/* A slot of a memif's ring holds a frame, and the ring a power of two of them. */
+static void print_ring(struct run_link_frames frames, char text[48])
 {
-	uint32_t frame = mtu + ETHERNET_BYTES;
+	uint32_t frame = frames.mtu + ETHERNET_BYTES;
+	int at = 0;
 
 	text[0] = '\0';
 	if (frame > JUMBO_SLOT_BYTES)
-		snprintf(text, 32, ",bsize=%u",
+		at = snprintf(text, 48, ",bsize=%u",
 				(frame + SLOT_STEP_BYTES - 1) / SLOT_STEP_BYTES * SLOT_STEP_BYTES);
 	else if (frame > MEMIF_SLOT_BYTES)
-		snprintf(text, 32, ",bsize=%u", (uint32_t)JUMBO_SLOT_BYTES);
+		at = snprintf(text, 48, ",bsize=%u", (uint32_t)JUMBO_SLOT_BYTES);
+	if (frames.descriptors > 0)
+		snprintf(text + at, 48 - (size_t)at, ",rsize=%d",
+				__builtin_ctz(frames.descriptors));
+}
+
+/* 0 is the preset of both. */
+static void print_frames(struct run_link_frames frames, struct run_link_words *w)
+{
+	w->mtu[0] = '\0';
+	w->descriptors[0] = '\0';
+	if (frames.mtu > 0)
+		snprintf(w->mtu, sizeof(w->mtu), "weir.link.mtu=%u", frames.mtu);
+	if (frames.descriptors > 0)
+		snprintf(w->descriptors, sizeof(w->descriptors), "weir.link.descriptors=%u",
+				frames.descriptors);
 }
 
 /* The peer of a virtio-user device maps its memory, and takes no more than eight files of it.
  * Whoever of two is started again finds the other: the second dials a memif, and it dials a
  * virtio-user device that listens. */
-void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t mtu,
-		struct run_link_words *w)
+void run_link_words(const struct run_link *l, uint32_t index, int run,
+		struct run_link_frames frames, struct run_link_words *w)
 {
-	char device[16], arguments[160], path[64], slot[32];
+	char device[16], arguments[160], path[64], ring[48];
 
+	print_frames(frames, w);
 	if (l->kind == RUN_LINK_PCI) {
 		snprintf(w->port, sizeof(w->port), "weir.link.port=%s", l->interfaces[index]);
 		w->eal[0] = '\0';
@@ -152,18 +184,18 @@ void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t 
 	}
 	snprintf(device, sizeof(device), "%s0", names[l->kind]);
 	print_socket(run, path);
-	print_slot(mtu, slot);
+	print_ring(frames, ring);
 	switch (l->kind) {
 	case RUN_LINK_MEMIF:
 		snprintf(arguments, sizeof(arguments), "role=%s,socket=weir-%d%s",
-				index == 0 ? "server" : "client", run, slot);
+				index == 0 ? "server" : "client", run, ring);
 		break;
 	case RUN_LINK_VHOST:
 		snprintf(device, sizeof(device), "%s", index == 0 ? "virtio_user0" : "vhost0");
 		snprintf(arguments, sizeof(arguments),
-				index == 0 ? "path=%s,server=1,queue_size=1024"
-					   : "iface=%s,client=1",
-				path);
+				index == 0 ? "path=%s,server=1,queue_size=%u" : "iface=%s,client=1",
+				path, frames.descriptors > 0 ? frames.descriptors
+							     : (uint32_t)VIRTIO_DESCRIPTORS);
 		break;
 	case RUN_LINK_AF_PACKET:
 		snprintf(arguments, sizeof(arguments), "iface=%s", l->interfaces[index]);

@@ -15,6 +15,7 @@ enum {
 	RUN_LINK_TEXT_BYTES = 256,
 	RUN_LINK_INTERFACES_MAX = 16,
 	RUN_LINK_NAME_BYTES = 16, /* of an interface, with its 0 */
+	RUN_LINK_NUMBER_BYTES = 48,
 };
 
 enum run_link_kind {
@@ -37,13 +38,22 @@ struct run_link {
 bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_count,
 		char error[RUN_LINK_TEXT_BYTES]);
 
-/* Config of TaskManager `index`, as KEY=VALUE, `eal` empty when the port needs none; `run`: the id
- * of the process that runs them; `mtu` as in weir.link.mtu. */
+/* Both ends' largest IP packet and how many frames a queue holds; 0: what the port has. */
+struct run_link_frames {
+	uint32_t mtu, descriptors;
+};
+/* Where memory is all that joins two: one buffer of `buf_bytes` each, and few of
+ * them where they are larger than jumbo. */
+struct run_link_frames run_link_frames(const struct run_link *l, uint32_t buf_bytes);
+
+/* Config of TaskManager `index`, each KEY=VALUE, or empty for what is left as it is; `run`: the id
+ * of the process that runs them. */
 struct run_link_words {
 	char port[RUN_LINK_TEXT_BYTES], eal[RUN_LINK_TEXT_BYTES];
+	char mtu[RUN_LINK_NUMBER_BYTES], descriptors[RUN_LINK_NUMBER_BYTES];
 };
-void run_link_words(const struct run_link *l, uint32_t index, int run, uint32_t mtu,
-		struct run_link_words *w);
+void run_link_words(const struct run_link *l, uint32_t index, int run,
+		struct run_link_frames frames, struct run_link_words *w);
 
 /* Removes what ports of that run leave behind when they are killed; before the first TaskManager
  * starts, and at the end. */

@@ -3,7 +3,7 @@
 from captures import flows_capture
 from harness import Skip, expect, expect_equal, expect_same_lines
 
-NEEDED = 200  # pages of 2 MiB, for two TaskManagers
+NEEDED = 260  # pages of 2 MiB, for two TaskManagers
 SMALL = {"weir.hugepages": "on", "taskmanager.memory.network.size": "32 mb",
          "taskmanager.memory.managed.size": "64 mb"}
 

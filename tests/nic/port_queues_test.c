@@ -229,6 +229,19 @@ Test(port_memory, has_room_for_a_second_ring_where_a_driver_fills_one)
 			"it may be such a card");
 }
 
+/* One frame for each buffer: what `weir run --link memif` asks for. */
+Test(port_memory, takes_little_more_for_few_large_frames)
+{
+	struct port_config usual = {.name = "net_memif0", .rx_descriptors = 1024,
+			.tx_descriptors = 1024, .queue_count = 2, .worker_count = 2};
+	struct port_config large = usual;
+
+	large.mtu = 32882;
+	large.rx_descriptors = large.tx_descriptors = 128;
+	cr_assert_lt(port_memory_bytes(&large),
+			port_memory_bytes(&usual) + 2 * ((size_t)64 << 20));
+}
+
 /* ---- what a device says it can ---- */
 
 static struct rte_eth_dev_info device(uint16_t queues, uint64_t rss)

@@ -28,10 +28,10 @@ Test(run_link, joins_two_by_shared_memory)
 	struct run_link l = parsed("memif", 2);
 	struct run_link_words w;
 
-	run_link_words(&l, 0, 77, 0, &w);
+	run_link_words(&l, 0, 77, (struct run_link_frames){0}, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_memif0");
 	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_memif0,role=server,socket=weir-77");
-	run_link_words(&l, 1, 77, 0, &w);
+	run_link_words(&l, 1, 77, (struct run_link_frames){0}, &w);
 	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_memif0,role=client,socket=weir-77");
 }
 
@@ -40,14 +40,46 @@ Test(run_link, gives_a_memif_slots_that_hold_the_largest_frame)
 	struct run_link l = parsed("memif", 2);
 	struct run_link_words w;
 
-	run_link_words(&l, 0, 77, 2034, &w);
+	run_link_words(&l, 0, 77, (struct run_link_frames){.mtu = 2034}, &w);
 	cr_assert_null(strstr(w.eal, "bsize"), "%s", w.eal);
-	run_link_words(&l, 0, 77, 2035, &w);
+	run_link_words(&l, 0, 77, (struct run_link_frames){.mtu = 2035}, &w);
 	cr_assert_not_null(strstr(w.eal, ",bsize=9216"), "%s", w.eal);
-	run_link_words(&l, 1, 77, 9202, &w);
+	run_link_words(&l, 1, 77, (struct run_link_frames){.mtu = 9202}, &w);
 	cr_assert_not_null(strstr(w.eal, ",bsize=9216"), "%s", w.eal);
-	run_link_words(&l, 1, 77, 33000, &w);
+	run_link_words(&l, 1, 77, (struct run_link_frames){.mtu = 33000}, &w);
 	cr_assert_not_null(strstr(w.eal, ",bsize=33792"), "%s", w.eal);
+}
+
+Test(run_link, carries_a_buffer_in_one_frame_where_memory_joins_two)
+{
+	struct run_link memif = parsed("memif", 2), vhost = parsed("vhost", 2);
+	struct run_link_frames frames = run_link_frames(&memif, 32768);
+	struct run_link_words w;
+
+	cr_assert_eq(frames.mtu, 32768 + 114);
+	run_link_words(&memif, 1, 77, frames, &w);
+	cr_assert_str_eq(w.mtu, "weir.link.mtu=32882");
+	cr_assert_str_eq(w.descriptors, "weir.link.descriptors=128");
+	cr_assert_not_null(strstr(w.eal, ",bsize=33792,rsize=7"), "%s", w.eal);
+	run_link_words(&vhost, 0, 77, run_link_frames(&vhost, 57344), &w);
+	cr_assert_str_eq(w.mtu, "weir.link.mtu=57458", "the largest that the key takes");
+	cr_assert_not_null(strstr(w.eal, ",queue_size=128"), "%s", w.eal);
+	run_link_words(&vhost, 0, 77, run_link_frames(&vhost, 4096), &w);
+	cr_assert_str_eq(w.mtu, "weir.link.mtu=4210");
+	cr_assert_str_eq(w.descriptors, "", "as many as ever of those");
+	cr_assert_not_null(strstr(w.eal, ",queue_size=1024"), "%s", w.eal);
+}
+
+Test(run_link, leaves_the_frames_of_a_wire_and_of_small_buffers_as_they_are)
+{
+	struct run_link wire = parsed("af_packet:a,b", 2), memif = parsed("memif", 2);
+	struct run_link_words w;
+
+	cr_assert_eq(run_link_frames(&wire, 32768).mtu, 0);
+	cr_assert_eq(run_link_frames(&memif, 1024).mtu, 0);
+	run_link_words(&memif, 0, 77, run_link_frames(&memif, 1024), &w);
+	cr_assert_str_eq(w.mtu, "");
+	cr_assert_str_eq(w.descriptors, "");
 }
 
 Test(run_link, lets_a_vhost_dial_a_virtio_user)
@@ -55,10 +87,10 @@ Test(run_link, lets_a_vhost_dial_a_virtio_user)
 	struct run_link l = parsed("vhost", 2);
 	struct run_link_words w;
 
-	run_link_words(&l, 0, 77, 0, &w);
+	run_link_words(&l, 0, 77, (struct run_link_frames){0}, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_virtio_user0");
 	cr_assert_not_null(strstr(w.eal, "path=/tmp/weir-77-vhost.sock,server=1"), "%s", w.eal);
-	run_link_words(&l, 1, 77, 0, &w);
+	run_link_words(&l, 1, 77, (struct run_link_frames){0}, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_vhost0");
 	cr_assert_not_null(strstr(w.eal, "iface=/tmp/weir-77-vhost.sock,client=1"), "%s", w.eal);
 }
@@ -68,11 +100,11 @@ Test(run_link, gives_each_an_interface)
 	struct run_link l = parsed("af_packet:eth1,eth2,eth3", 3);
 	struct run_link_words w;
 
-	run_link_words(&l, 2, 77, 0, &w);
+	run_link_words(&l, 2, 77, (struct run_link_frames){0}, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=net_af_packet0");
 	cr_assert_str_eq(w.eal, "weir.eal.args=--vdev=net_af_packet0,iface=eth3");
 	l = parsed("af_xdp:a,b", 2);
-	run_link_words(&l, 0, 77, 0, &w);
+	run_link_words(&l, 0, 77, (struct run_link_frames){0}, &w);
 	cr_assert_not_null(strstr(w.eal, "net_af_xdp0,iface=a,"), "%s", w.eal);
 }
 
@@ -81,7 +113,7 @@ Test(run_link, gives_each_a_nic_and_leaves_the_words_for_eal_alone)
 	struct run_link l = parsed("pci:0000:03:00.0,0000:03:00.1", 2);
 	struct run_link_words w;
 
-	run_link_words(&l, 1, 77, 0, &w);
+	run_link_words(&l, 1, 77, (struct run_link_frames){0}, &w);
 	cr_assert_str_eq(w.port, "weir.link.port=0000:03:00.1");
 	cr_assert_str_eq(w.eal, "");
 }
