@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,8 +26,10 @@ enum {
 	REPORT_POOL_COUNT = 256,
 	MAIL_BURST_MAX = 64,
 	IDLE_SPIN_NS = 200000, /* idle for so long before the first sleep: a few buffers' time */
+	DISK_SPIN_NS = 5000000, /* the same while the disk is about to answer */
 	IDLE_SLEEP_NS_MIN = 20000,
 	IDLE_SLEEP_NS_MAX = 500000,
+	SLEEP_SLACK_NS = 2000,
 	PARKED_NS_MAX = 100000000,
 	BELL_DELAY_NS = 50000,
 	QUICK_TURN_NS = 300000,
@@ -499,19 +502,22 @@ static bool is_needed(const struct worker *w)
 
 /* First the core is offered to whoever else waits for it, such as a thread that reads ahead for a
  * source; then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX, and only shortly while
- * the disk is about to answer.  Without a task only mail makes work: a TaskManager that stands by
- * must cost nothing, for one that looks every half millisecond disturbs whoever works on the same
- * core. */
+ * the disk is about to answer, for what a checkpoint asks of it goes step after step.
+ * Without a task only mail makes work: a TaskManager that stands by must cost nothing, for one that
+ * looks every half millisecond disturbs whoever works on the same core. */
 static void back_off(struct worker *w)
 {
+	bool is_on_disk = !store_share_is_idle(w->share);
+	uint64_t idle_ns = w->turn_ns - w->idle_since_ns;
+
 	if (w->config.must_spin) {
 		rte_pause();
-	} else if (w->turn_ns - w->idle_since_ns < IDLE_SPIN_NS) {
+	} else if (idle_ns < (is_on_disk ? DISK_SPIN_NS : IDLE_SPIN_NS)) {
 		w->sleep_ns = IDLE_SLEEP_NS_MIN;
 		sched_yield();
 	} else if (!is_needed(w)) {
 		park(w, PARKED_NS_MAX);
-	} else if (!store_share_is_idle(w->share)) {
+	} else if (is_on_disk) {
 		park(w, IDLE_SLEEP_NS_MIN);
 	} else {
 		park(w, w->sleep_ns);
@@ -524,6 +530,8 @@ int worker_run(void *worker)
 {
 	struct worker *w = worker;
 
+	/* The kernel's own 50 us would be longer than the sleep asked for. */
+	(void)prctl(PR_SET_TIMERSLACK, SLEEP_SLACK_NS);
 	while (!atomic_load_explicit(&w->must_stop, memory_order_relaxed) || is_needed(w)) {
 		if (worker_turn(w) == 0)
 			back_off(w);
