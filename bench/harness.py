@@ -74,6 +74,8 @@ def _echo(count):
     back, answer = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(to)  # or it would not see that its parent is gone
+        os.close(back)
         for _ in range(count):
             os.write(answer, os.read(there, 1))
         os._exit(0)

@@ -96,7 +96,11 @@ class Peer:
                                        "flowgen", SIZES[0])
 
     def __enter__(self):
-        self.testpmd.await_link()
+        try:
+            self.testpmd.await_link()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
