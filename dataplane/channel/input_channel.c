@@ -290,6 +290,8 @@ bool input_channel_is_in_line(const struct input_channel *ch, uint32_t announcem
 
 bool input_channel_is_at_end(const struct input_channel *ch)
 {
+	if (input_channel_recovered_left(ch) > 0)
+		return false; /* they come first, and every cut is behind them */
 	for (uint32_t i = ch->event_head; i != ch->event_tail; i++) {
 		uint32_t at = i & EVENTS_MASK;
 

@@ -231,6 +231,24 @@ Test(input_gate_turns, no_end_is_given_before_what_was_recovered)
 	edge_close(&e);
 }
 
+Test(input_gate_turns, what_was_recovered_on_one_channel_hides_no_end_of_another)
+{
+	struct input_item item;
+	struct edge e;
+
+	edge_open(&e, &EDGE_JOIN);
+	restore_one(&e);
+	send_event(&e, 0, edge_event(EVENT_END_OF_PARTITION));
+	send_event(&e, 1, edge_event(EVENT_END_OF_PARTITION));
+	cr_assert(next_end(&e, &item));
+	cr_assert_eq(item.channel, 1);
+	input_gate_consume(e.in[0], 1);
+	cr_assert_not(next_end(&e, &item));
+	edge_expect_values(&e, 0, 0, 4);
+	cr_assert(next_end(&e, &item));
+	edge_close(&e);
+}
+
 /* ---- blocked ---- */
 
 /* What a channel was once blocked behind says nothing of the next time. */
