@@ -28,6 +28,7 @@ struct operation {
 	json_t *body;
 	char id[ID128_TEXT_BYTES];
 	uint32_t begun_count;
+	bool is_taken;            /* by a coordinator, which may be gone by now */
 	uint64_t silent_since_ns; /* 0: the coordinator answers */
 };
 
@@ -71,6 +72,20 @@ static void pause_a_little(void)
 	nanosleep(&pause, NULL);
 }
 
+/* Who took it up and does not answer any more may have died after it was done. */
+static int complain(const struct operation *o, const char *error)
+{
+	char text[REST_ERROR_BYTES + 128];
+
+	if (!o->is_taken || o->silent_since_ns == 0)
+		return job_question_complain(o->q, error);
+	snprintf(text, sizeof(text),
+			"%s; the request had been taken up and may have been carried out: look "
+			"whether the savepoint is there",
+			error);
+	return job_question_complain(o->q, text);
+}
+
 /* 0, or an exit code after complaint. */
 static int begin(struct operation *o)
 {
@@ -81,9 +96,10 @@ static int begin(struct operation *o)
 	while ((rc = rest_call(&o->q->server, "POST", o->post, o->body, NULL, error)) != 0) {
 		/* The first time somebody must be there. */
 		if (o->begun_count == 1 || !is_passing(o, rc))
-			return job_question_complain(o->q, error);
+			return complain(o, error);
 		pause_a_little();
 	}
+	o->is_taken = true;
 	o->silent_since_ns = 0;
 	return WEIR_EXIT_DONE;
 }
@@ -110,7 +126,7 @@ static json_t *await(struct operation *o)
 			if (begin(o) != WEIR_EXIT_DONE)
 				return NULL;
 		} else if (!is_passing(o, rc)) {
-			(void)job_question_complain(o->q, error);
+			(void)complain(o, error);
 			return NULL;
 		}
 		pause_a_little();
