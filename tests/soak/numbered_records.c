@@ -5,6 +5,7 @@
 
 enum {
 	KEYS_OF_STREAM = 8,
+	SUBTASKS_MAX = 8, /* of a vertex: what they have seen may be one's after a restore */
 	TINY_RUN = 8, /* every eighth record is whole, those between may be tiny */
 	PREFIX_BYTES = 4,
 	LARGEST_MAX = 1 << 20,
@@ -267,7 +268,7 @@ static int declare_consumer(const struct weir_setting *setting, struct weir_decl
 						: sizeof(struct seen_item),
 			.version = 1,
 			.capacity = is_keyed ? NUMBERED_STREAMS_MAX * KEYS_OF_STREAM
-					     : (uint64_t)s.streams * s.count};
+					     : (uint64_t)s.streams * s.count * SUBTASKS_MAX};
 	/* What a tiny record follows. */
 	d->states[CONSUMER_LAST] = (struct weir_state){.name = "last",
 			.kind = WEIR_STATE_VALUE,
@@ -301,18 +302,22 @@ static void set_bit(uint64_t *bits, uint32_t i)
 	bits[i / 64] |= UINT64_C(1) << i % 64;
 }
 
+/* At least once, two subtasks of before may have seen the same. */
 static int open_consumer(void *self, struct weir_context *ctx, bool is_keyed)
 {
 	struct consumer *c = self;
 
 	c->s = settings_of(weir_info(ctx)->values);
 	c->is_keyed = is_keyed;
-	for (uint32_t i = 0; !is_keyed && i < weir_list_count(ctx, CONSUMER_SEEN); i++) {
+	for (uint32_t i = is_keyed ? 0 : weir_list_count(ctx, CONSUMER_SEEN); i-- > 0;) {
 		const struct seen_item *item = weir_list_at(ctx, CONSUMER_SEEN, i);
 
-		set_bit(c->result.seen[item->stream], item->number);
 		if (item->number >= c->after_last[item->stream])
 			c->after_last[item->stream] = item->number + 1;
+		if (has_bit(c->result.seen[item->stream], item->number))
+			weir_list_remove(ctx, CONSUMER_SEEN, i);
+		else
+			set_bit(c->result.seen[item->stream], item->number);
 	}
 	return 0;
 }
