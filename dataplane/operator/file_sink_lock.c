@@ -13,23 +13,16 @@
 
 enum { TRIES_MAX = 16 };
 
-static int refuse(const char *directory, int rc, char text[PARTS_TEXT_BYTES], const char *reason)
-{
-	snprintf(text, PARTS_TEXT_BYTES, "%.250s: %.250s", directory, reason);
-	return rc;
-}
-
 /* Who has it, as far as the file says. */
 static int refuse_held(int fd, const char *directory, char text[PARTS_TEXT_BYTES])
 {
-	char reason[200], pid[16] = {0};
+	char pid[16] = {0};
 	ssize_t size = pread(fd, pid, sizeof(pid) - 1, 0);
 
-	snprintf(reason, sizeof(reason),
+	return parts_refuse(directory, -EBUSY, text,
 			"another task writes there now under the same uid (process %ld); let it "
 			"end, or give another path",
 			size > 0 ? strtol(pid, NULL, 10) : 0);
-	return refuse(directory, -EBUSY, text, reason);
 }
 
 /* Between our open and our lock its last owner may have removed it. */
@@ -48,7 +41,7 @@ static int try_once(struct sink_lock *lock, const char *directory, char text[PAR
 	int rc = 0;
 
 	if (fd < 0)
-		return refuse(directory, -errno, text, strerror(errno));
+		return parts_refuse(directory, -errno, text, "%s", strerror(errno));
 	bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
 	if (!is_locked && errno == EWOULDBLOCK)
 		rc = refuse_held(fd, directory, text);
@@ -75,7 +68,9 @@ int sink_lock_take(struct sink_lock *lock, const struct part_owner *o, char text
 	CHECK((size_t)size < sizeof(lock->path));
 	for (uint32_t i = 0; i < TRIES_MAX && rc == -EAGAIN; i++)
 		rc = try_once(lock, o->directory, text);
-	return rc != -EAGAIN ? rc : refuse(o->directory, -EBUSY, text, "its lock comes and goes");
+	return rc != -EAGAIN ? rc
+			     : parts_refuse(o->directory, -EBUSY, text,
+					       "its lock comes and goes");
 }
 
 void sink_lock_release(struct sink_lock *lock)

@@ -19,8 +19,7 @@
 static const char hidden_end[] = ".inprogress";
 static const char final_end[] = ".csv";
 
-__attribute__((format(printf, 4, 5))) static int refuse(const char *path, int rc,
-		char text[PARTS_TEXT_BYTES], const char *format, ...)
+int parts_refuse(const char *path, int rc, char text[PARTS_TEXT_BYTES], const char *format, ...)
 {
 	char reason[PARTS_TEXT_BYTES / 2];
 	va_list args;
@@ -123,7 +122,7 @@ static int sync_directory(const char *directory, char text[PARTS_TEXT_BYTES])
 
 	if (fd >= 0)
 		close(fd);
-	return rc == 0 ? 0 : refuse(directory, rc, text, "%s", strerror(-rc));
+	return rc == 0 ? 0 : parts_refuse(directory, rc, text, "%s", strerror(-rc));
 }
 
 /* Whether it is there, and if so that it is as large as it must be. */
@@ -134,9 +133,11 @@ static int find_part(const char *path, uint64_t size_bytes, bool *is_there,
 
 	*is_there = stat(path, &st) == 0;
 	if (!*is_there)
-		return errno == ENOENT ? 0 : refuse(path, -errno, text, "%s", strerror(errno));
+		return errno == ENOENT
+				? 0
+				: parts_refuse(path, -errno, text, "%s", strerror(errno));
 	if ((uint64_t)st.st_size != size_bytes)
-		return refuse(path, -EBADMSG, text,
+		return parts_refuse(path, -EBADMSG, text,
 				"%lld bytes, but the checkpoint says %" PRIu64,
 				(long long)st.st_size, size_bytes);
 	return 0;
@@ -155,18 +156,18 @@ static int commit(const struct part_owner *o, const struct part *p, char text[PA
 	if (rc != 0)
 		return rc;
 	if (is_final && is_hidden)
-		return refuse(final, -EEXIST, text,
+		return parts_refuse(final, -EEXIST, text,
 				"there already, but not from this job: its part is still %.100s",
 				strrchr(hidden, '/') + 1);
 	if (is_final)
 		return 0;
 	if (!is_hidden)
-		return refuse(final, -ENOENT, text,
+		return parts_refuse(final, -ENOENT, text,
 				"the checkpoint commits this part, but it is gone; nor is there "
 				"%.100s",
 				strrchr(hidden, '/') + 1);
 	if (rename(hidden, final) != 0)
-		return refuse(final, -errno, text, "%s", strerror(errno));
+		return parts_refuse(final, -errno, text, "%s", strerror(errno));
 	return 0;
 }
 
@@ -190,12 +191,12 @@ int parts_remove_hidden(const struct part_owner *o, char text[PARTS_TEXT_BYTES])
 	int rc = 0;
 
 	if (d == NULL)
-		return errno == ENOENT ? 0 : refuse(o->directory, -errno, text, "%s",
+		return errno == ENOENT ? 0 : parts_refuse(o->directory, -errno, text, "%s",
 							     strerror(errno));
 	while (rc == 0 && (entry = readdir(d)) != NULL) {
 		if (is_hidden_of(entry->d_name, o) && unlinkat(dirfd(d), entry->d_name, 0) != 0 &&
 				errno != ENOENT)
-			rc = refuse(entry->d_name, -errno, text, "%s", strerror(errno));
+			rc = parts_refuse(entry->d_name, -errno, text, "%s", strerror(errno));
 	}
 	closedir(d);
 	return rc;
@@ -208,13 +209,13 @@ int parts_refuse_old(const struct part_owner *o, char text[PARTS_TEXT_BYTES])
 	int rc = 0;
 
 	if (d == NULL)
-		return refuse(o->directory, -errno, text, "%s", strerror(errno));
+		return parts_refuse(o->directory, -errno, text, "%s", strerror(errno));
 	while (rc == 0 && (entry = readdir(d)) != NULL) {
 		uint32_t subtask;
 		int64_t id;
 
 		if (part_name_parse(entry->d_name, o->uid, &subtask, &id))
-			rc = refuse(o->directory, -EEXIST, text,
+			rc = parts_refuse(o->directory, -EEXIST, text,
 					"holds output of an earlier run, such as %.150s; restore "
 					"that run, or give another path",
 					entry->d_name);
@@ -259,7 +260,7 @@ int parts_make_directory(const char *path, char directory[PARTS_DIRECTORY_BYTES]
 	if (rc == 0 && access(full, W_OK | X_OK) != 0)
 		rc = -errno;
 	if (rc != 0)
-		return refuse(path, rc, text, "%s", strerror(-rc));
+		return parts_refuse(path, rc, text, "%s", strerror(-rc));
 	memset(directory, 0, PARTS_DIRECTORY_BYTES);
 	memcpy(directory, full, strlen(full));
 	return 0;

@@ -44,6 +44,10 @@ struct part_owner {
 	uint32_t parallelism; /* it sees to the parts of subtasks by their number modulo this */
 };
 
+/* Writes "PATH: reason" and returns `rc`. */
+__attribute__((format(printf, 4, 5))) int parts_refuse(const char *path, int rc,
+		char text[PARTS_TEXT_BYTES], const char *format, ...);
+
 /* Full paths; of a part in progress only subtask, attempt and number count. */
 void part_hidden_path(const struct part_owner *o, const struct part *p,
 		char path[PARTS_PATH_BYTES]);
