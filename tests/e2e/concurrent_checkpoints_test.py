@@ -45,14 +45,10 @@ def savepoint_beside_a_checkpoint(w, library):
 
 def unaligned_beside_an_aborted_one(w, library, wanted):
     """The next checkpoint completes though files of one that expired hang on the disk."""
-    gate, port = w.write("aborted-gate", "/chk-2/"), free_port()
-    run = w.count(RECORDS, rate=100_000, state="aborted", config={
-        "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
+    gate = w.write("aborted-gate", "/chk-2/")
+    run, rest = start_held(w, library, gate, {
         "execution.checkpointing.unaligned.enabled": "true",
-        "execution.checkpointing.timeout": "600 ms",
-        "execution.checkpointing.data-inline-threshold": "0"},
-        env=held(library, gate))
-    rest = ("--rest", f"127.0.0.1:{port}")
+        "execution.checkpointing.timeout": "600 ms"}, rate=100_000, state="aborted")
 
     def second():
         history = {c["id"]: c for c in w.weir_json("checkpoints", JOB, *rest)["history"]}
@@ -72,18 +68,23 @@ def held(library, gate):
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
 
+def start_held(w, library, gate, config, **more):
+    """The job on a disk that holds up what the gate names; and how commands find it."""
+    port = free_port()
+    run = w.count(RECORDS, config={
+        "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
+        "execution.checkpointing.data-inline-threshold": "0", **config},
+        env=held(library, gate), **more)
+    return run, ("--rest", f"127.0.0.1:{port}")
+
+
 def test(w):
     library = compile_shared(w, "slow_disk.c", "slow_disk.so", "-ldl")
     wanted = w.count(RECORDS, state="calm").summary()["counters"]["digest"]
     gate = w.write("gate", "")  # no sync comes back: the job does not end before this test
-    port = free_port()
-    run = w.count(RECORDS, rate=60_000, config={
-        "rest.bind-port": port, "weir.storage": "threads", "heartbeat.timeout": "10 s",
+    run, rest = start_held(w, library, gate, {
         "execution.checkpointing.max-concurrent-checkpoints": "2",
-        "execution.checkpointing.num-retained": "1000",
-        "execution.checkpointing.data-inline-threshold": "0"},
-        env=held(library, gate))
-    rest = ("--rest", f"127.0.0.1:{port}")
+        "execution.checkpointing.num-retained": "1000"}, rate=60_000)
 
     def statistics():
         return w.weir_json("checkpoints", JOB, *rest)
