@@ -25,8 +25,9 @@ def test(w):
     if shutil.which("tshark") is None:
         expect(False, "tshark is not installed (scripts/install-deps)")
     capture = flows_capture(w.path("in.pcap"), 20_000, 300)
+    # Frames of an Ethernet, some 500 of data, so that of two in a hundred some are surely lost.
     config = {"weir.link.capture": w.path("link.pcap"), "weir.link.faults": "loss=0.02",
-              "weir.link.queues": 1}
+              "weir.link.queues": 1, "weir.link.mtu": 1500}
     summary = w.flow(capture, "out", rate=20_000, config=config,
                      options=("--taskmanagers", "2", "--link", "memif")).summary()
 
