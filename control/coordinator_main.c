@@ -199,6 +199,12 @@ static int schedule_control(struct program *p)
 			config_text(p->config, "weir.control.cores"), p->error);
 }
 
+static void release_control(struct program *p)
+{
+	(void)p;
+	control_thread_yield();
+}
+
 static int recover(struct program *p)
 {
 	if (strcmp(p->recover, "none") != 0)
@@ -220,7 +226,7 @@ static const struct step steps[] = {
 		{"coordinator", make_coordinator, destroy_coordinator},
 		{"signals", catch_signals, release_signals},
 		{"REST", make_rest, destroy_rest},
-		{"scheduling", schedule_control, NULL},
+		{"scheduling", schedule_control, release_control},
 		{"recovery", recover, NULL},
 		{"announcement", announce, NULL},
 };

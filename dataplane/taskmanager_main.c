@@ -387,6 +387,12 @@ static int schedule_control(struct program *p)
 			config_text(p->config, "weir.control.cores"), p->error);
 }
 
+static void release_control(struct program *p)
+{
+	(void)p;
+	control_thread_yield();
+}
+
 /* Tasks must have ended before what they stand on goes. */
 static void destroy_executor(struct program *p)
 {
@@ -415,7 +421,7 @@ static const struct step steps[] = {
 		{"loop", make_loop, destroy_loop},
 		{"workers", start_workers, NULL},
 		{"executor", make_executor, destroy_executor},
-		{"scheduling", schedule_control, NULL},
+		{"scheduling", schedule_control, release_control},
 };
 
 enum { STEPS_COUNT = sizeof(steps) / sizeof(steps[0]) };

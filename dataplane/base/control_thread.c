@@ -42,3 +42,12 @@ int control_thread_schedule(const char *component, bool is_prompt, const char *c
 				cores, strerror(-rc));
 	return rc;
 }
+
+void control_thread_yield(void)
+{
+	struct sched_param none = {0};
+
+	/* The flag stays: who may not raise a priority may not take it off either. */
+	if (sched_getscheduler(0) == (SCHED_RR | SCHED_RESET_ON_FORK))
+		(void)sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+}

@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Whom it waited for, in which phase, for how long.
 FAILURE = re.compile(r"checkpoint (?P<id>\d+) failed after (?P<ms>\d+) ms, (?P<phase>[^(]+) "
-                     r"\(\d+ of \d+ subtasks acknowledged\): (?P<rest>.*)")
+                     r"\((?P<acked>\d+) of \d+ subtasks acknowledged\): (?P<rest>.*)")
 SUBTASK = re.compile(r"^(?P<subtask>\S+ \(\d+/\d+\)) "
                      r"(has not acknowledged \((?P<at>[^)]*)\)|refused): ")
 

@@ -39,6 +39,15 @@ Test(control_thread, goes_first_and_its_threads_do_not)
 	cr_expect_eq(of_thread, SCHED_OTHER);
 }
 
+Test(control_thread, takes_turns_once_its_loop_is_over)
+{
+	cr_assert_eq(control_thread_schedule("test", true, "auto", error), 0);
+	if (sched_getscheduler(0) != (SCHED_RR | SCHED_RESET_ON_FORK))
+		cr_skip_test("real-time scheduling is not allowed here (ulimit -r)");
+	control_thread_yield();
+	cr_expect_eq(sched_getscheduler(0), SCHED_OTHER | SCHED_RESET_ON_FORK);
+}
+
 Test(control_thread, takes_turns_when_it_is_told_to)
 {
 	cr_assert_eq(control_thread_schedule("test", false, "auto", error), 0);
