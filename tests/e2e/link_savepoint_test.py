@@ -28,10 +28,13 @@ def test(w):
     expect_equal(status, 0, f"weir verify reads all of it: {out}{err}")
     newest = w.newest_checkpoint()
     w.wait_for_checkpoint(newest + 2)  # the job goes on
+    failed = w.weir_json("checkpoints", JOB, *rest)["counts"]["failed"]
+    expect_equal(failed, 0, f"failed checkpoints: {run.stderr()}")
     stopped = w.weir_json("stop", JOB, "--savepoint", w.path("sp"), *rest)["operation"]
     summary = run.summary()
     expect_equal(summary["state"], "FINISHED", "the stopped job")
-    expect_equal(summary["checkpoints"]["failed"], 0, f"failed checkpoints: {run.stderr()}")
+    # One that is under way when the job is told to stop ends there.
+    expect(summary["checkpoints"]["failed"] <= 1, f"failed checkpoints: {run.stderr()}")
     expect_equal(summary["restarts"], 0, "restarts")
 
     run = w.flow(capture, "out", rate=12_000, state="again", config=config,

@@ -16,18 +16,17 @@ from processes import end
 ALONE = True  # namespaces have names
 TIMEOUT = 60
 RATE = 8_000  # packets a second
-INTERVAL = 1.5  # seconds between checkpoints: what comes behind one is not covered for so long
+NEVER = "1 d"  # between checkpoints: there are those that are asked for
 LATER, STREAM, AFTER = 1500, 6000, 1000
 
 
 def begin(w, hosts, name, interval, **sets):
-    r = run(w, hosts, LIVE, name, sets={
+    return run(w, hosts, LIVE, name, sets={
         "source.port": "net_af_packet0", "source.snap": "64 b", "window.size": "1 s",
         "sink.path": w.path(name + "-out"),
         **{f"source.{key}": value for key, value in sets.items()}},
-        more={"execution.checkpointing.interval": f"{int(interval * 1000)} ms"},
-        vdev="framecnt=4096")
-    return r
+        more={"execution.checkpointing.interval": interval}, vdev="framecnt=4096",
+        is_covered=interval != NEVER)
 
 
 def known(c):
@@ -36,6 +35,13 @@ def known(c):
 
 def send_all(w, hosts, first, count):
     send(hosts, [frame(i) for i in range(first, first + count)], int(RATE / w.factor))
+
+
+def take_checkpoint(w, hosts):
+    """False: the job is not ready for one."""
+    status, _, _ = w.command(["ip", "netns", "exec", hosts.hosts[0], w.program("weir"),
+                              "checkpoint", "flow-metering-live"])
+    return status == 0
 
 
 def kill_and_wait(w, r, name):
@@ -58,17 +64,20 @@ def finish(w, hosts, r, name):
 
 def lost_is_what_unsafe_said(w, hosts):
     """Nothing comes while the process is dead, so that what is lost is what it had taken."""
-    r = begin(w, hosts, "bare", INTERVAL * w.factor)
+    r = begin(w, hosts, "bare", NEVER)
+    w.wait_for(lambda: take_checkpoint(w, hosts), "the port is taken")
     send_all(w, hosts, 0, 1000)
-    w.wait_for(lambda: (c := counters(hosts, "source"))["frames"] == 1000 and c["unsafe"] == 0,
-               "a checkpoint covers all of those", 10)
+    w.wait_for(lambda: counters(hosts, "source")["frames"] == 1000, "those are taken", 5)
+    expect(take_checkpoint(w, hosts), "a checkpoint")
+    w.wait_for(lambda: counters(hosts, "source")["unsafe"] == 0, "it covers all of those", 5)
     send_all(w, hosts, 1000, LATER)
     before = w.wait_for(lambda: (c := counters(hosts, "source"))["frames"] == 1000 + LATER and c,
                         "all are taken", 5)
     expect_equal(known(before), 1000 + LATER, "the ledger of the first process")
     expect_equal(before["unsafe"], LATER, "what a failure would lose now")
     kill_and_wait(w, r, "bare")
-    expect_equal(known(counters(hosts, "source")), 1000, "known to the second process")
+    w.wait_for(lambda: known(counters(hosts, "source")) == 1000,
+               "what the checkpoint covered is known to the second process", 5)
     send_all(w, hosts, 1000 + LATER, AFTER)
     after = w.wait_for(lambda: (c := counters(hosts, "source"))["frames"] == 1000 + AFTER and c,
                        "all are taken", 5)
@@ -83,7 +92,7 @@ def lost_is_what_was_not_in_the_journal(w, hosts):
     journal = w.path("journal")
     keeper = Keeper(os.path.join(journal, "subtask-0"), w.path("kept"))
     try:
-        r = begin(w, hosts, "kept-job", 0.1, journal=journal, **{"journal-segment": "1 mb"})
+        r = begin(w, hosts, "kept-job", "100 ms", journal=journal, **{"journal-segment": "1 mb"})
         sender = threading.Thread(target=send_all, args=(w, hosts, 0, STREAM))
         sender.start()
         told = w.wait_for(lambda: (c := counters(hosts, "source"))["frames"] > STREAM // 10 and c,
