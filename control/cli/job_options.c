@@ -4,24 +4,44 @@
 
 #include <stdio.h>
 
+static bool take_text(const char **texts, uint32_t *count, const char *text, const char *name)
+{
+	if (*count == JOB_OPTIONS_MAX) {
+		fprintf(stderr, "too many %s options; expected at most %d\n", name,
+				JOB_OPTIONS_MAX);
+		return false;
+	}
+	texts[(*count)++] = text;
+	return true;
+}
+
 bool job_options_take(struct job_options *o, int option, const char *argument)
 {
-	bool is_define = option == 'D';
-	uint32_t *count = is_define ? &o->define_count : &o->set_count;
-
-	if (option == JOB_OPTION_CONFIG) {
+	switch (option) {
+	case JOB_OPTION_CONFIG:
 		o->config_path = argument;
 		return true;
-	}
-	if (!is_define && option != JOB_OPTION_SET)
+	case JOB_OPTION_RESTORE:
+		o->restore = argument;
+		return true;
+	case JOB_OPTION_ALLOW_REWIND:
+		o->must_allow_rewind = true;
+		return true;
+	case JOB_OPTION_SET:
+		return take_text(o->sets, &o->set_count, argument, "--set");
+	case 'n':
+		argument = JOB_OPTION_NON_RESTORED;
+		/* fallthrough */
+	case 'D':
+		return take_text(o->defines, &o->define_count, argument, "-D");
+	default:
 		return false;
-	if (*count == JOB_OPTIONS_MAX) {
-		fprintf(stderr, "too many %s options; expected at most %d\n",
-				is_define ? "-D" : "--set", JOB_OPTIONS_MAX);
-		return false;
 	}
-	(is_define ? o->defines : o->sets)[(*count)++] = argument;
-	return true;
+}
+
+bool job_options_has_good_restore(const struct job_options *o)
+{
+	return o->restore == NULL || (o->restore[0] != '-' && o->restore[0] != '\0');
 }
 
 static int read_config(

@@ -82,7 +82,7 @@ static int take_option(struct job_question *q, int option)
 	case OPTION_REST:
 		if (rest_server_parse(optarg, &q->server) != 0)
 			return job_question_usage(
-					q, "--rest: expected HOST:PORT, such as 127.0.0.1:8081");
+					q, REST_SERVER_EXPECTED);
 		return -1;
 	case OPTION_ID:
 		q->checkpoint_id = strtoll(optarg, &end, 10);
@@ -127,7 +127,7 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 	int option, code;
 
 	q->is_json = cli_wants_json(argc, argv);
-	(void)rest_server_parse("127.0.0.1:8081", &q->server);
+	(void)rest_server_parse(REST_SERVER_PRESET, &q->server);
 	cli_begin_options();
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		if (option == '?' || option == ':')

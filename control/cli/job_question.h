@@ -21,7 +21,7 @@ enum { JOB_TARGET_BYTES = 256, JOB_TIME_BYTES = 32 };
 
 /* Lines for --help. */
 #define JOB_QUESTION_HELP                                                                          \
-	"  --rest HOST:PORT  where the coordinator answers (default 127.0.0.1:8081)\n"             \
+	REST_SERVER_HELP                                                                           \
 	"  --json            one JSON object instead of a table\n"                                 \
 	"  --help\n"
 

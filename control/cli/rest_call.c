@@ -2,6 +2,7 @@
 
 #include "control/net/address.h"
 #include "control/net/http_client.h"
+#include "dataplane/base/prng.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,6 +32,18 @@ static void take_error(const json_t *answer, int status, char error[REST_ERROR_B
 				status);
 }
 
+static int refusal_of(int status)
+{
+	switch (status) {
+	case 404:
+		return -ENOENT;
+	case 409:
+		return -EBUSY;
+	default:
+		return status >= 500 ? -EIO : -EPERM;
+	}
+}
+
 static int judge(const struct http_answer *http, json_t **answer, char error[REST_ERROR_BYTES])
 {
 	json_error_t at;
@@ -39,7 +52,7 @@ static int judge(const struct http_answer *http, json_t **answer, char error[RES
 
 	if (http->status >= 300) {
 		take_error(json, http->status, error);
-		rc = -EPERM;
+		rc = refusal_of(http->status);
 	} else if (json == NULL) {
 		snprintf(error, REST_ERROR_BYTES, "the coordinator's answer is no JSON: %s",
 				at.text);
@@ -50,6 +63,20 @@ static int judge(const struct http_answer *http, json_t **answer, char error[RES
 	else
 		json_decref(json);
 	return rc;
+}
+
+void rest_make_id(char text[ID128_TEXT_BYTES])
+{
+	struct id128 id;
+
+	for (int i = 0; i < 16; i += 8)
+		memcpy(id.bytes + i, &(uint64_t){prng_seed_from_os()}, 8);
+	id128_print(id, text);
+}
+
+bool rest_is_silence(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -ETIMEDOUT;
 }
 
 int rest_call(const struct rest_server *server, const char *method, const char *target,

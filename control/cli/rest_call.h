@@ -7,13 +7,23 @@
  * Thread   any; blocks up to its time limit.
  * Memory   the caller owns `answer` (json_decref).
  * Errors   0 for a status below 300; -ECONNREFUSED, -ETIMEDOUT (nobody there), -EBADMSG (no JSON),
- *          -EPERM for a refusal, whose text is then in `error`.
+ *          and refusals, whose text is then in `error`: -ENOENT (404), -EBUSY (409), -EIO (the
+ *          coordinator's own trouble), -EPERM (any other).
  */
 
+#include "dataplane/base/ids.h"
+
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { REST_ERROR_BYTES = 2048 };
+
+/* Where a coordinator of this host answers unless told otherwise. */
+#define REST_SERVER_PRESET "127.0.0.1:8081"
+#define REST_SERVER_EXPECTED "--rest: expected HOST:PORT, such as " REST_SERVER_PRESET
+#define REST_SERVER_HELP                                                                           \
+	"  --rest HOST:PORT  where the coordinator answers (default " REST_SERVER_PRESET ")\n"
 
 struct rest_server {
 	char host[256];
@@ -22,6 +32,12 @@ struct rest_server {
 
 /* "HOST:PORT", or "http://HOST:PORT".  -EINVAL. */
 int rest_server_parse(const char *text, struct rest_server *server);
+
+/* An id for a request that may have to be repeated. */
+void rest_make_id(char text[ID128_TEXT_BYTES]);
+
+/* Nobody answered, which may pass; else somebody refused. */
+bool rest_is_silence(int rc);
 
 /* `body` may be NULL; it stays the caller's.  `answer` may be NULL. */
 int rest_call(const struct rest_server *server, const char *method, const char *target,

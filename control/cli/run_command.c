@@ -12,8 +12,6 @@
 enum {
 	OPTION_TASKMANAGERS = 0x100,
 	OPTION_LINK,
-	OPTION_RESTORE,
-	OPTION_ALLOW_REWIND,
 	OPTION_JSON,
 	OPTION_QUIET,
 	TASKMANAGERS_MAX = 64,
@@ -34,10 +32,7 @@ static const char help[] =
 		"                          own (as root)\n"
 		"  --link pci:ADDRESS,ADDRESS...\n"
 		"                          the same, each with a NIC of its own that vfio-pci has\n"
-		"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"
-		"  --allow-rewind          when the newest checkpoint is damaged take an older\n"
-		"                          one, and withdraw the output committed above it\n"
-		JOB_OPTION_NON_RESTORED_HELP JOB_OPTIONS_HELP
+		JOB_START_HELP JOB_OPTIONS_HELP
 		"  --json                  one JSON object on standard output at the end\n"
 		"  --quiet                 no progress\n"
 		"  --help\n"
@@ -70,23 +65,11 @@ static int take_option(int option, struct run_options *run, struct job_options *
 	case OPTION_LINK:
 		*link = optarg;
 		return -1;
-	case OPTION_RESTORE:
-		if (optarg[0] == '-')
-			return cli_usage(run->is_json, "run",
-					"--restore: expected none, latest, or the path of a "
-					"checkpoint");
-		run->restore = optarg;
-		return -1;
-	case OPTION_ALLOW_REWIND:
-		run->must_allow_rewind = true;
-		return -1;
 	case OPTION_JSON:
 		return -1;
 	case OPTION_QUIET:
 		run->is_quiet = true;
 		return -1;
-	case 'n':
-		return job_options_take(job, 'D', JOB_OPTION_NON_RESTORED) ? -1 : WEIR_EXIT_USAGE;
 	case 'h':
 		fputs(help, stdout);
 		return WEIR_EXIT_DONE;
@@ -99,16 +82,13 @@ static int take_option(int option, struct run_options *run, struct job_options *
 
 int run_command(int argc, char **argv)
 {
-	static const struct option options[] = {JOB_OPTIONS_LONG, JOB_OPTION_NON_RESTORED_LONG,
+	static const struct option options[] = {JOB_OPTIONS_LONG, JOB_START_LONG,
 			{"taskmanagers", required_argument, NULL, OPTION_TASKMANAGERS},
 			{"link", required_argument, NULL, OPTION_LINK},
-			{"restore", required_argument, NULL, OPTION_RESTORE},
-			{"allow-rewind", no_argument, NULL, OPTION_ALLOW_REWIND},
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"quiet", no_argument, NULL, OPTION_QUIET},
 			{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	struct run_options run = {.taskmanager_count = 1, .restore = "none",
-			.is_json = cli_wants_json(argc, argv)};
+	struct run_options run = {.taskmanager_count = 1, .is_json = cli_wants_json(argc, argv)};
 	struct job_options job = {0};
 	struct config *config;
 	struct job_spec *spec;
@@ -127,6 +107,8 @@ int run_command(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cli_usage(run.is_json, "run", "expected one job file");
+	if (!job_options_has_good_restore(&job))
+		return cli_usage(run.is_json, "run", JOB_RESTORE_EXPECTED);
 	if (link != NULL && !run_link_parse(&run.link, link, run.taskmanager_count, error))
 		return cli_usage(run.is_json, "run", error);
 	run.job_path = argv[optind];
@@ -135,6 +117,8 @@ int run_command(int argc, char **argv)
 	run.define_count = job.define_count;
 	run.sets = job.sets;
 	run.set_count = job.set_count;
+	run.restore = job.restore != NULL ? job.restore : "none";
+	run.must_allow_rewind = job.must_allow_rewind;
 	int code = job_options_job(&job, run.job_path, &config, &spec);
 	if (code != WEIR_EXIT_DONE)
 		return cli_fail(run.is_json, code, job.error);

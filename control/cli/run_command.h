@@ -9,17 +9,18 @@
  * Errors   an exit code (exit_codes.h).
  *
  * What it asks of the coordinator:
- *   POST /jobs                {"file", "job" (text), "plugin_dir", "sets" [..],
- *                              "restore" ("none", "latest", a path), "allow_rewind"}
- *                             -> 202 {"jobid"}, or 400 / 409 {"errors" [text]}; a restore that is
- *                             refused: 409 with "refused" true beside it
+ *   POST /jobs                {"file", "job" (text), "plugin_dir", "sets" ["UID.PARAM=VALUE"],
+ *                              "settings" ["KEY=VALUE"], "restore" ("none", "latest", a path),
+ *                              "allow_rewind", "triggerId" (32 hex digits)}
+ *                             -> 202 {"jobid", "name"}, again so for the same triggerId; 400, or
+ *                             409 while another job of that id runs: {"errors" [text]}
  *   GET  /jobs/ID/summary     {"state", "job_id", "name", "records_in", "records_out",
  *                              "unparsed" {reason: n}, "counters" {uid: {name: n}},
  *                              "checkpoints" {"completed", "failed", "p50_ms", "p99_ms",
  *                              "last_ms", "since_completed_ms", "overdue",
  *                              "failed_in_a_row", "failed_id",
  *                              "failure" (texts or null)}, "restarts",
- *                              "failure" (text or null), "refused",
+ *                              "failure", "waiting" (texts or null), "refused",
  *                              "tasks" {state: n}}
  *   POST /jobs/ID/stop        a last checkpoint, then the end (what Ctrl-C does) -> 202
  *   PATCH /jobs/ID?mode=cancel

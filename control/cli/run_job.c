@@ -3,8 +3,8 @@
 #include "control/cli/child.h"
 #include "control/cli/cli_error.h"
 #include "control/cli/exit_codes.h"
-#include "control/cli/rest_call.h"
-#include "control/cli/run_print.h"
+#include "control/cli/interrupts.h"
+#include "control/cli/job_follow.h"
 #include "dataplane/base/clock.h"
 
 #include <errno.h>
@@ -20,7 +20,6 @@
 enum {
 	TASKMANAGERS_MAX = 64,
 	ROUND_MS = 20,
-	LONG_ROUND_MS = 100, /* once the job has been running for a while */
 	START_TIMEOUT_MS = 15000,
 	END_TIMEOUT_MS = 5000,
 	QUICK_DEATHS_MAX = 5, /* in a row, each within QUICK_DEATH_MS of its start */
@@ -28,8 +27,6 @@ enum {
 	PATH_BYTES = 4096,
 };
 
-#define PROGRESS_PERIOD_NS UINT64_C(500000000)
-#define SETTLED_NS UINT64_C(10000000000)
 #define AGAIN_NS UINT64_C(500000000)
 
 struct run {
@@ -42,67 +39,15 @@ struct run {
 	uint32_t quick_deaths;
 	char rpc[CHILD_LINE_BYTES];  /* where TaskManagers register */
 	char rest[CHILD_LINE_BYTES]; /* "http://HOST:PORT" */
-	struct rest_server server;
-	char job_id[64];
-	json_t *summary; /* the last one */
-	char failure[1024]; /* the last one told */
-	struct run_progress progress;
-	uint64_t began_ns, asked_ns, stop_asked_ns;
-	bool has_asked_stop;
-	bool has_reported;           /* the result is on standard output */
-	char error[CLI_ERROR_BYTES]; /* what was complained of last */
+	struct job_follow follow;
+	uint64_t stop_asked_ns;
 };
-
-/* Signals only count; the loop looks. */
-static volatile sig_atomic_t interrupts;
-
-static void on_interrupt(int number)
-{
-	(void)number;
-	interrupts++;
-}
-
-/* A child that ends ends a pause, too. */
-static void on_child(int number)
-{
-	(void)number;
-}
-
-static void pause_for(long ms)
-{
-	struct timespec time = {.tv_nsec = ms * 1000000};
-
-	nanosleep(&time, NULL);
-}
 
 static void pause_round(void)
 {
-	pause_for(ROUND_MS);
-}
+	struct timespec time = {.tv_nsec = ROUND_MS * 1000000};
 
-__attribute__((format(printf, 2, 3))) static void say(struct run *r, const char *format, ...)
-{
-	va_list args;
-
-	if (r->options->is_quiet)
-		return;
-	run_print_break(&r->progress, stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
-/* In the way of going on: for people, and for the object of --json. */
-__attribute__((format(printf, 2, 3))) static void complain(struct run *r, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(r->error, sizeof(r->error), format, args);
-	va_end(args);
-	run_print_break(&r->progress, stderr);
-	fprintf(stderr, "weir run: %s\n", r->error);
+	nanosleep(&time, NULL);
 }
 
 /* ---- children ---- */
@@ -132,9 +77,9 @@ static int start_child(struct run *r, struct child *c, const char *const *own)
 	collect_args(r, own, args);
 	int rc = child_start(c, args);
 	if (rc != 0)
-		complain(r, "%s did not start: %s", c->name, strerror(-rc));
+		job_follow_complain(&r->follow, "%s did not start: %s", c->name, strerror(-rc));
 	else
-		say(r, "%s: pid %d", c->name, (int)c->pid);
+		job_follow_say(&r->follow, "%s: pid %d", c->name, (int)c->pid);
 	return rc;
 }
 
@@ -153,13 +98,13 @@ static int start_coordinator(struct run *r)
 
 	/* What an earlier run left is not this one's; started again, it goes on with this job. */
 	own[count++] = "--recover";
-	own[count++] = r->job_id[0] == '\0' ? "none" : r->job_id;
+	own[count++] = r->follow.job_id[0] == '\0' ? "none" : r->follow.job_id;
 
 	/* Started again it must be found where it was. */
 	if (r->rpc[0] != '\0') {
 		snprintf(rpc_port, sizeof(rpc_port), "jobmanager.rpc.port=%s",
 				strrchr(r->rpc, ':') + 1);
-		snprintf(rest_port, sizeof(rest_port), "rest.bind-port=%u", r->server.port);
+		snprintf(rest_port, sizeof(rest_port), "rest.bind-port=%u", r->follow.server.port);
 	}
 	if (r->rpc[0] != '\0' || config_origin_of(r->config, "jobmanager.rpc.port") ==
 					CONFIG_PRESET) {
@@ -224,11 +169,11 @@ static int judge_end(struct run *r, const struct child *c, int status)
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 		r->quick_deaths = lived_ms < QUICK_DEATH_MS ? r->quick_deaths + 1 : 1;
 	if (!is_final(status) && r->quick_deaths <= QUICK_DEATHS_MAX) {
-		say(r, "%s ended (%s); starting it again", c->name, how);
+		job_follow_say(&r->follow, "%s ended (%s); starting it again", c->name, how);
 		return -1;
 	}
 	child_last_words(c, words, sizeof(words));
-	complain(r, "%s ended (%s): %s", c->name, how, words);
+	job_follow_complain(&r->follow, "%s ended (%s): %s", c->name, how, words);
 	child_show_log(c, 5);
 	return is_final(status) ? WEXITSTATUS(status) : WEIR_EXIT_FAILURE;
 }
@@ -262,7 +207,8 @@ static void hear_coordinator(struct run *r)
 	const char *line;
 
 	while ((line = child_next_line(&r->coordinator)) != NULL) {
-		if (strncmp(line, "REST ", 5) == 0 && rest_server_parse(line + 5, &r->server) == 0)
+		if (strncmp(line, "REST ", 5) == 0 &&
+				rest_server_parse(line + 5, &r->follow.server) == 0)
 			snprintf(r->rest, sizeof(r->rest), "%s", line + 5);
 		else if (strncmp(line, "RPC ", 4) == 0 && strrchr(line, ':') != NULL)
 			snprintf(r->rpc, sizeof(r->rpc), "%s", line + 4);
@@ -285,12 +231,13 @@ static int await_coordinator(struct run *r)
 				return WEIR_EXIT_FAILURE;
 		}
 		if (clock_monotonic_ns() > until_ns) {
-			complain(r, "the coordinator did not listen within %d s",
+			job_follow_complain(&r->follow,
+					"the coordinator did not listen within %d s",
 					START_TIMEOUT_MS / 1000);
 			child_show_log(&r->coordinator, 5);
 			return WEIR_EXIT_FAILURE;
 		}
-		if (interrupts > 0)
+		if (interrupts_count() > 0)
 			return WEIR_EXIT_INTERRUPTED;
 		pause_round();
 	}
@@ -299,181 +246,67 @@ static int await_coordinator(struct run *r)
 
 /* ---- the job ---- */
 
-static json_t *submission(const struct run *r)
-{
-	const struct job_source *source = &r->spec->source;
-	json_t *sets = json_array();
-
-	for (uint32_t i = 0; i < r->options->set_count; i++)
-		json_array_append_new(sets, json_string(r->options->sets[i]));
-	return json_pack("{s:s, s:s%, s:s, s:o, s:s, s:b}", "file", source->name, "job",
-			source->text, source->text_bytes, "plugin_dir", source->plugin_dir, "sets",
-			sets, "restore", r->options->restore, "allow_rewind",
-			r->options->must_allow_rewind);
-}
-
-/* -1: the job is in; -EAGAIN in *rc: nobody answered. */
-static int submit(struct run *r, int *rc)
-{
-	char error[REST_ERROR_BYTES];
-	json_t *answer = NULL, *body = submission(r);
-
-	*rc = body == NULL ? -ENOMEM
-			   : rest_call(&r->server, "POST", "/jobs", body, &answer, error);
-	json_decref(body);
-	int code = -1;
-	if (*rc == -ECONNREFUSED || *rc == -ETIMEDOUT) {
-		*rc = -EAGAIN;
-	} else if (*rc != 0) {
-		complain(r, "%.1400s", *rc == -ENOMEM ? "out of memory" : error);
-		code = json_is_true(json_object_get(answer, "refused"))
-				? WEIR_EXIT_RESTORE_REFUSED
-				: WEIR_EXIT_CONFIG;
-	} else {
-		snprintf(r->job_id, sizeof(r->job_id), "%s",
-				json_string_value(json_object_get(answer, "jobid")));
-	}
-	json_decref(answer);
-	return code;
-}
-
-/* The coordinator may die while it is asked; then it is asked again: the same job is not started
- * twice. */
+/* The coordinator may die while it is asked; then it is asked again. */
 static int submit_until_in(struct run *r)
 {
-	for (;;) {
-		int rc, code = submit(r, &rc);
+	struct job_handover handover = {.source = &r->spec->source,
+			.restore = r->options->restore,
+			.must_allow_rewind = r->options->must_allow_rewind};
+	int silence;
 
-		if (rc != -EAGAIN)
+	rest_make_id(handover.id);
+	for (;;) {
+		int code = job_follow_submit(&r->follow, &handover, &silence);
+
+		if (silence == 0)
 			return code;
 		code = watch_children(r);
 		if (code >= 0)
 			return code;
-		if (interrupts > 0)
+		if (interrupts_count() > 0)
 			return WEIR_EXIT_INTERRUPTED;
 		pause_round();
 	}
-}
-
-static const char *state_of(const struct run *r)
-{
-	const char *state = json_string_value(json_object_get(r->summary, "state"));
-
-	return state != NULL ? state : "";
-}
-
-static bool has_ended(const struct run *r)
-{
-	const char *state = state_of(r);
-
-	return strcmp(state, "FINISHED") == 0 || strcmp(state, "FAILED") == 0 ||
-			strcmp(state, "CANCELED") == 0;
-}
-
-/* Why the job restarts, once for each reason.  One that fails for good is told at its end. */
-static void tell_failure(struct run *r)
-{
-	const char *text = json_string_value(json_object_get(r->summary, "failure"));
-	bool is_over = has_ended(r) || strcmp(state_of(r), "FAILING") == 0;
-
-	if (text == NULL || is_over || strncmp(text, r->failure, sizeof(r->failure) - 1) == 0)
-		return;
-	snprintf(r->failure, sizeof(r->failure), "%s", text);
-	run_print_break(&r->progress, stderr);
-	fprintf(stderr, "the job failed and is started again: %s\n", text);
-}
-
-static void ask_summary(struct run *r)
-{
-	char error[REST_ERROR_BYTES], target[128];
-	json_t *summary;
-
-	snprintf(target, sizeof(target), "/jobs/%s/summary", r->job_id);
-	if (rest_call(&r->server, "GET", target, NULL, &summary, error) == 0) {
-		json_decref(r->summary);
-		r->summary = summary;
-	} else {
-		json_decref(summary);
-		summary = NULL;
-	}
-	tell_failure(r);
-	if (summary != NULL && !has_ended(r))
-		run_print_troubles(&r->progress, stderr, summary, clock_monotonic_ns());
-	if (!r->options->is_quiet && !has_ended(r))
-		run_print_progress(&r->progress, stderr, summary, clock_monotonic_ns());
 }
 
 static void ask_stop(struct run *r)
 {
 	char error[REST_ERROR_BYTES], target[128];
 
-	snprintf(target, sizeof(target), "/jobs/%s/stop", r->job_id);
-	say(r, "stopping with a last checkpoint; once more ends at once");
+	snprintf(target, sizeof(target), "/jobs/%s/stop", r->follow.job_id);
+	job_follow_say(&r->follow, "stopping with a last checkpoint; once more ends at once");
 	r->stop_asked_ns = clock_monotonic_ns();
-	interrupts = 1;
-	if (rest_call(&r->server, "POST", target, NULL, NULL, error) == 0)
-		r->has_asked_stop = true;
+	interrupts_join();
+	if (rest_call(&r->follow.server, "POST", target, NULL, NULL, error) == 0)
+		r->follow.must_hurry = true;
 	else
-		say(r, "%s", error);
-}
-
-static int report(struct run *r)
-{
-	double wall_s = (double)(clock_monotonic_ns() - r->began_ns) / 1e9;
-	const json_t *failure = json_object_get(r->summary, "failure");
-
-	if (r->summary == NULL)
-		return WEIR_EXIT_INTERRUPTED; /* ended before there was anything to tell */
-	run_print_break(&r->progress, stderr);
-	if (strcmp(state_of(r), "FAILED") == 0 && json_is_string(failure))
-		fprintf(stderr, "weir run: the job failed: %s\n", json_string_value(failure));
-	r->has_reported = true;
-	bool is_said = run_print_result(stdout, r->summary, wall_s, r->options->is_json);
-	if (json_is_true(json_object_get(r->summary, "refused")))
-		return WEIR_EXIT_RESTORE_REFUSED;
-	if (!is_said || strcmp(state_of(r), "FAILED") == 0)
-		return WEIR_EXIT_FAILURE;
-	return strcmp(state_of(r), "FINISHED") == 0 ? WEIR_EXIT_DONE : WEIR_EXIT_INTERRUPTED;
+		job_follow_say(&r->follow, "%s", error);
 }
 
 /* Asked a second time, and not by the same hand: some tools signal a process and its group. */
 static bool is_impatient(const struct run *r)
 {
-	bool is_again = clock_monotonic_ns() - r->stop_asked_ns > AGAIN_NS;
-
-	if (interrupts > 1 && !is_again)
-		interrupts = 1;
-	return interrupts > 1;
-}
-
-/* What asks takes its time from the cores that the job runs on, so it asks less in the long run. */
-static uint64_t period_of(const struct run *r, bool is_settled)
-{
-	return r->has_asked_stop ? PROGRESS_PERIOD_NS / 10
-	       : is_settled      ? PROGRESS_PERIOD_NS
-				 : PROGRESS_PERIOD_NS / 5;
+	if (clock_monotonic_ns() - r->stop_asked_ns <= AGAIN_NS)
+		interrupts_join();
+	return interrupts_count() > 1;
 }
 
 /* Until the job has ended; -1, or an exit code when it will not. */
 static int watch_job(struct run *r)
 {
-	while (!has_ended(r)) {
-		uint64_t now_ns = clock_monotonic_ns();
-		bool is_settled = now_ns - r->began_ns > SETTLED_NS && !r->has_asked_stop;
+	while (!job_follow_has_ended(&r->follow)) {
 		int code = watch_children(r);
 
 		if (code >= 0)
 			return code;
 		hear_coordinator(r);
-		if (now_ns - r->asked_ns >= period_of(r, is_settled)) {
-			r->asked_ns = now_ns;
-			ask_summary(r);
-		}
-		if (interrupts > 0 && !r->has_asked_stop && now_ns - r->stop_asked_ns > AGAIN_NS)
+		job_follow_look(&r->follow);
+		if (interrupts_count() > 0 && !r->follow.must_hurry &&
+				clock_monotonic_ns() - r->stop_asked_ns > AGAIN_NS)
 			ask_stop(r);
 		if (is_impatient(r))
-			return report(r);
-		pause_for(is_settled ? LONG_ROUND_MS : ROUND_MS);
+			return job_follow_report(&r->follow);
+		job_follow_pause(&r->follow);
 	}
 	return -1;
 }
@@ -504,7 +337,8 @@ static int make_log_dir(struct run *r)
 	snprintf(r->log_dir, sizeof(r->log_dir), "%.*s/logs", length, slash != NULL ? ha : ".");
 	int rc = make_directories(r->log_dir);
 	if (rc != 0)
-		complain(r, "cannot make %.1000s: %s", r->log_dir, strerror(-rc));
+		job_follow_complain(&r->follow, "cannot make %.1000s: %s", r->log_dir,
+				strerror(-rc));
 	return rc;
 }
 
@@ -520,7 +354,8 @@ static int init_children(struct run *r)
 		r->taskmanagers[i].crash_at = getenv("WEIR_CRASH_TASKMANAGER");
 	}
 	if (rc != 0)
-		complain(r, "weir-coordinator and weir-taskmanager must lie beside weir: %s",
+		job_follow_complain(&r->follow,
+				"weir-coordinator and weir-taskmanager must lie beside weir: %s",
 				strerror(-rc));
 	return rc;
 }
@@ -538,19 +373,9 @@ static void say_pages(struct run *r)
 	if (info != NULL)
 		fclose(info);
 	if (count == 0 && config_is_choice(r->config, "weir.hugepages", "auto"))
-		say(r, "no hugepages on this host: running without (--no-huge); weir doctor says "
-		       "how to get them");
-}
-
-static void catch_signals(void)
-{
-	struct sigaction action = {.sa_handler = on_interrupt};
-	struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_RESTART};
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGCHLD, &child, NULL);
-	signal(SIGPIPE, SIG_IGN);
+		job_follow_say(&r->follow,
+				"no hugepages on this host: running without (--no-huge); weir "
+				"doctor says how to get them");
 }
 
 static int run_children(struct run *r)
@@ -568,31 +393,32 @@ static int run_children(struct run *r)
 	code = submit_until_in(r);
 	if (code >= 0)
 		return code;
-	say(r, "job %s is %s", r->spec->name, r->job_id);
+	job_follow_say(&r->follow, "job %s is %s", r->spec->name, r->follow.job_id);
 	code = watch_job(r);
-	return code >= 0 ? code : report(r);
+	return code >= 0 ? code : job_follow_report(&r->follow);
 }
 
 int run_job(const struct run_options *options, const struct config *config,
 		const struct job_spec *spec)
 {
-	struct run r = {.options = options, .config = config, .spec = spec,
-		.began_ns = clock_monotonic_ns(), .progress = {.is_tty = isatty(STDERR_FILENO)}};
+	struct run r = {.options = options, .config = config, .spec = spec};
 
+	job_follow_init(&r.follow, "run", options->is_json, options->is_quiet);
 	if (make_log_dir(&r) != 0 || init_children(&r) != 0)
-		return cli_fail(options->is_json, WEIR_EXIT_CONFIG, r.error);
-	catch_signals();
+		return cli_fail(options->is_json, WEIR_EXIT_CONFIG, r.follow.error);
+	interrupts_catch();
 	say_pages(&r);
 	int code = run_children(&r);
-	run_print_break(&r.progress, stderr);
+	run_print_break(&r.follow.progress, stderr);
 	for (uint32_t i = 0; i < options->taskmanager_count; i++)
 		child_end(&r.taskmanagers[i], END_TIMEOUT_MS);
 	child_end(&r.coordinator, END_TIMEOUT_MS);
 	run_link_sweep(&options->link, (int)getpid());
-	json_decref(r.summary);
-	if (r.has_reported)
+	job_follow_release(&r.follow);
+	if (r.follow.has_reported)
 		return code;
 	return cli_fail(options->is_json, code,
-			r.error[0] != '\0' ? r.error
-					    : "stopped by a signal before there was a job");
+			r.follow.error[0] != '\0'
+					? r.follow.error
+					: "stopped by a signal before there was a job");
 }

@@ -6,6 +6,7 @@
 #define PLAIN_PERIOD_NS UINT64_C(2000000000)
 #define FAILED_PERIOD_NS UINT64_C(1000000000)
 #define OVERDUE_PERIOD_NS UINT64_C(10000000000)
+#define WAITING_NS UINT64_C(1000000000) /* shorter than that is a start */
 
 static int64_t number(const json_t *object, const char *key)
 {
@@ -105,6 +106,25 @@ static bool is_time(uint64_t told_ns, uint64_t period_ns, uint64_t now_ns)
 	return told_ns == 0 || now_ns - told_ns >= period_ns;
 }
 
+static void print_waiting(
+		struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns)
+{
+	const char *waiting = json_string_value(json_object_get(summary, "waiting"));
+
+	if (waiting == NULL) {
+		p->waits_ns = 0;
+		p->has_told_waiting = false;
+		return;
+	}
+	if (p->waits_ns == 0)
+		p->waits_ns = now_ns;
+	if (p->has_told_waiting || now_ns - p->waits_ns < WAITING_NS)
+		return;
+	p->has_told_waiting = true;
+	run_print_break(p, out);
+	fprintf(out, "the job %s\n", waiting);
+}
+
 void run_print_troubles(struct run_progress *p, FILE *out, const json_t *summary, uint64_t now_ns)
 {
 	const json_t *checkpoints = json_object_get(summary, "checkpoints");
@@ -112,6 +132,7 @@ void run_print_troubles(struct run_progress *p, FILE *out, const json_t *summary
 	const char *overdue = json_string_value(json_object_get(checkpoints, "overdue"));
 	int64_t id = number(checkpoints, "failed_id");
 
+	print_waiting(p, out, summary, now_ns);
 	if (failure != NULL && (p->failed_ns == 0 || id != p->failed_id) &&
 			is_time(p->failed_ns, FAILED_PERIOD_NS, now_ns)) {
 		p->failed_id = id;

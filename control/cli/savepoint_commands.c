@@ -7,19 +7,18 @@
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_commands.h"
 #include "control/cli/job_question.h"
+#include "control/cli/local_path.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/base/ids.h"
-#include "dataplane/base/prng.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define PATIENCE_NS UINT64_C(20000000000)
 
-enum { PATH_BYTES = 2048, BEGUN_MAX = 20 };
+enum { BEGUN_MAX = 20 };
 
 struct operation {
 	const struct job_question *q;
@@ -32,33 +31,12 @@ struct operation {
 	uint64_t silent_since_ns; /* 0: the coordinator answers */
 };
 
-static void make_id(char text[ID128_TEXT_BYTES])
-{
-	struct id128 id;
-
-	for (int i = 0; i < 16; i += 8)
-		memcpy(id.bytes + i, &(uint64_t){prng_seed_from_os()}, 8);
-	id128_print(id, text);
-}
-
-/* The coordinator may run elsewhere in the tree of directories. */
-static int make_absolute(const char *directory, char path[PATH_BYTES])
-{
-	char here[PATH_BYTES / 2] = "";
-
-	if (directory[0] != '/' && getcwd(here, sizeof(here)) == NULL)
-		return -errno;
-	int n = snprintf(path, PATH_BYTES, "%s%s%s", here, directory[0] == '/' ? "" : "/",
-			directory);
-	return n >= PATH_BYTES ? -ENAMETOOLONG : 0;
-}
-
 /* Nobody there for a while may be a coordinator that is started again. */
 static bool is_passing(struct operation *o, int rc)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 
-	if (rc == -EPERM || rc == -EBADMSG)
+	if (!rest_is_silence(rc))
 		return false;
 	if (o->silent_since_ns == 0)
 		o->silent_since_ns = now_ns;
@@ -122,7 +100,7 @@ static json_t *await(struct operation *o)
 		if (rc == 0)
 			o->silent_since_ns = 0;
 		/* Another coordinator, which does not know of it: asked again, under its id. */
-		else if (rc == -EPERM && o->begun_count < BEGUN_MAX) {
+		else if (rc == -ENOENT && o->begun_count < BEGUN_MAX) {
 			if (begin(o) != WEIR_EXIT_DONE)
 				return NULL;
 		} else if (!is_passing(o, rc)) {
@@ -152,7 +130,7 @@ static int report(const struct operation *o, json_t *answer, const char *done, c
 
 static int carry_out(struct operation *o, const char *done, const char *where)
 {
-	make_id(o->id);
+	rest_make_id(o->id);
 	json_object_set_new(o->body, "triggerId", json_string(o->id));
 	int code = begin(o);
 	if (code != WEIR_EXIT_DONE)
@@ -177,11 +155,11 @@ static int carry_out_of_job(const struct job_question *q, const char *path, json
 
 static int dispose(const struct job_question *q)
 {
-	char path[PATH_BYTES];
+	char path[LOCAL_PATH_BYTES];
 	struct operation o = {
 			.q = q, .post = "/savepoint-disposal", .get = "/savepoint-disposal"};
 
-	if (make_absolute(q->dispose, path) != 0)
+	if (local_path_absolute(q->dispose, path) != 0)
 		return job_question_usage(q, "the savepoint's path is too long");
 	o.body = json_pack("{s:s}", "savepoint-path", path);
 	if (o.body == NULL)
@@ -206,14 +184,14 @@ int savepoint_command(int argc, char **argv)
 			"\nExamples:\n  weir savepoint flow-metering /var/lib/weir/savepoints\n"
 			"  weir run JOB.yaml --restore /var/lib/weir/savepoints/savepoint-...\n"
 			"  weir savepoint --dispose /var/lib/weir/savepoints/savepoint-...\n"};
-	char directory[PATH_BYTES];
+	char directory[LOCAL_PATH_BYTES];
 
 	int code = job_question_read(&q, argc, argv);
 	if (code >= 0)
 		return code;
 	if (q.dispose != NULL)
 		return dispose(&q);
-	if (q.directory != NULL && make_absolute(q.directory, directory) != 0)
+	if (q.directory != NULL && local_path_absolute(q.directory, directory) != 0)
 		return job_question_usage(&q, "the directory's path is too long");
 	json_t *body = json_pack("{s:s?}", "target-directory",
 			q.directory != NULL ? directory : NULL);
@@ -254,14 +232,14 @@ int stop_command(int argc, char **argv)
 			"\nExamples:\n  weir stop flow-metering\n"
 			"  weir stop flow-metering --savepoint /var/lib/weir/savepoints\n"
 			"  weir stop flow-metering --savepoint /var/lib/weir/savepoints --drain\n"};
-	char directory[PATH_BYTES];
+	char directory[LOCAL_PATH_BYTES];
 
 	int code = job_question_read(&q, argc, argv);
 	if (code >= 0)
 		return code;
 	if (q.directory == NULL && !q.must_drain)
 		return stop_with_checkpoint(&q);
-	if (q.directory != NULL && make_absolute(q.directory, directory) != 0)
+	if (q.directory != NULL && local_path_absolute(q.directory, directory) != 0)
 		return job_question_usage(&q, "the directory's path is too long");
 	json_t *body = json_pack("{s:s?, s:b}", "targetDirectory",
 			q.directory != NULL ? directory : NULL, "drain", q.must_drain);

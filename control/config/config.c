@@ -172,7 +172,9 @@ static int find(const char *name, struct config_place place, uint32_t *index,
 			"unknown key; expected one of those that weir config lists");
 }
 
-int config_set_option(struct config *c, const char *assignment, struct config_error *error)
+/* `is_job`: only what a job may bring along. */
+static int set_option(struct config *c, const char *assignment, bool is_job,
+		struct config_error *error)
 {
 	struct config_place place = {.source = "-D option"};
 	const char *equals = strchr(assignment, '=');
@@ -185,7 +187,21 @@ int config_set_option(struct config *c, const char *assignment, struct config_er
 	memcpy(name, assignment, (size_t)(equals - assignment));
 	name[equals - assignment] = '\0';
 	int rc = find(name, place, &index, error);
+	if (rc == 0 && is_job && !config_key_is_of_job(index))
+		rc = config_refuse(error, place, name,
+				"no key of a job; it belongs into the config of the coordinator "
+				"or of its TaskManagers");
 	return rc != 0 ? rc : keep(c, index, equals + 1, place, CONFIG_OPTION, error);
+}
+
+int config_set_option(struct config *c, const char *assignment, struct config_error *error)
+{
+	return set_option(c, assignment, false, error);
+}
+
+int config_set_job_option(struct config *c, const char *assignment, struct config_error *error)
+{
+	return set_option(c, assignment, true, error);
 }
 
 /* A list may be written as a YAML sequence; its items are joined. */

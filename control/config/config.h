@@ -41,6 +41,9 @@ int config_load_text(struct config *c, const char *name, const char *text, size_
 /* One "key=value" behind -D. */
 int config_set_option(struct config *c, const char *assignment, struct config_error *error);
 
+/* The same of one job: what is a process's own is refused. */
+int config_set_job_option(struct config *c, const char *assignment, struct config_error *error);
+
 /* A mapping of keys, nested or dotted: a whole config file, or `config:` of a job file. */
 int config_load_node(struct config *c, const struct yaml_node *mapping, enum config_origin origin,
 		struct config_error *error);

@@ -323,6 +323,18 @@ static bool is_among(const char *names, const char *name)
 	return false;
 }
 
+bool config_key_is_of_job(uint32_t index)
+{
+	static const char *const families[] = {CHECKPOINTING, RECOVERY, RESTART,
+			"execution.buffer-timeout.", "parallelism.", "pipeline.", "state.",
+			"weir.checkpoint-watchdog.", "weir.job.", "weir.network.", "weir.restart."};
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+		if (strncmp(keys[index].param.name, families[i], strlen(families[i])) == 0)
+			return true;
+	return false;
+}
+
 bool config_key_find(const char *name, uint32_t *index)
 {
 	for (uint32_t i = 0; i < KEYS_COUNT; i++) {

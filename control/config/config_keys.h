@@ -38,5 +38,8 @@ const struct config_key *config_key_at(uint32_t index);
 /* The key of that name, or that old name.  false: there is none. */
 bool config_key_find(const char *name, uint32_t *index);
 
+/* It says something of one job, not of a process. */
+bool config_key_is_of_job(uint32_t index);
+
 /* The name that was probably meant, or NULL. */
 const char *config_key_nearest(const char *name);

@@ -299,28 +299,43 @@ int job_spec_parse(struct job_spec **out, const struct job_source *source, struc
 	return rc;
 }
 
+int job_source_load(struct job_source *source, const char *path, struct config_error *error)
+{
+	char *text, *file = realpath(path, NULL); /* a pipe has none */
+	int rc = yaml_read_file(path, &text, &source->text_bytes, error);
+
+	if (rc != 0) {
+		free(file);
+		return rc;
+	}
+	source->name = path;
+	source->text = text;
+	source->plugin_dir = file == NULL ? getcwd(NULL, 0) : strdup(dirname(file));
+	if (source->plugin_dir == NULL) {
+		rc = -errno;
+		config_refuse(error, (struct config_place){.source = path}, NULL, "%s",
+				strerror(-rc));
+		free(text);
+	}
+	free(file);
+	return rc;
+}
+
+void job_source_free(struct job_source *source)
+{
+	free((char *)(uintptr_t)source->text);
+	free((char *)(uintptr_t)source->plugin_dir);
+}
+
 int job_spec_load(struct job_spec **out, const char *path, const char *const *sets,
 		uint32_t set_count, struct config *config, struct config_error *error)
 {
-	struct job_source source = {.name = path, .sets = sets, .set_count = set_count};
-	struct config_place whole = {.source = path};
-	char *text;
-	int rc = yaml_read_file(path, &text, &source.text_bytes, error);
+	struct job_source source = {.sets = sets, .set_count = set_count};
+	int rc = job_source_load(&source, path, error);
 
 	if (rc != 0)
 		return rc;
-	char *file = realpath(path, NULL); /* a pipe has none */
-	char *here = file == NULL ? getcwd(NULL, 0) : NULL;
-	if (file == NULL && here == NULL) {
-		rc = -errno;
-		config_refuse(error, whole, NULL, "%s", strerror(-rc));
-	} else {
-		source.text = text;
-		source.plugin_dir = file == NULL ? here : dirname(file);
-		rc = job_spec_parse(out, &source, config, error);
-	}
-	free(here);
-	free(file);
-	free(text);
+	rc = job_spec_parse(out, &source, config, error);
+	job_source_free(&source);
 	return rc;
 }

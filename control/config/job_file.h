@@ -77,7 +77,12 @@ struct job_spec {
 int job_spec_parse(struct job_spec **out, const struct job_source *source, struct config *config,
 		struct config_error *error);
 
-/* Reads the file; its folder is where relative plug-in paths start (of a pipe: this one). */
+/* Reads the file: `text` and `plugin_dir`, its folder (of a pipe: this one), are then allocated.
+ * `path` is borrowed; what else the source holds stays. */
+int job_source_load(struct job_source *source, const char *path, struct config_error *error);
+void job_source_free(struct job_source *source);
+
+/* The same, and the spec made from it. */
 int job_spec_load(struct job_spec **out, const char *path, const char *const *sets,
 		uint32_t set_count, struct config *config, struct config_error *error);
 

@@ -219,12 +219,32 @@ static void adopt(struct coordinator *c, struct job_master *jm)
 	job_master_start(jm);
 }
 
+/* Who asks again may not have heard the first answer; the job may have ended meanwhile. */
+static bool find_submission(const struct coordinator *c, struct id128 submission, struct job_id *id)
+{
+	for (uint32_t i = 0; i < c->job_count; i++) {
+		if (job_master_is_submission(c->jobs[i], submission)) {
+			*id = job_master_id(c->jobs[i]);
+			return true;
+		}
+	}
+	for (uint32_t i = 0; i < c->ended_count; i++) {
+		if (job_record_is_submission(c->ended[i].record, submission)) {
+			*id = c->ended[i].id;
+			return true;
+		}
+	}
+	return false;
+}
+
 int coordinator_submit(struct coordinator *c, const struct job_submission *submission,
 		struct job_id *id, struct config_error *error)
 {
 	struct job_services services = services_of(c);
 	struct job_master *jm;
 
+	if (find_submission(c, submission->id, id))
+		return 0;
 	forget_ended(c);
 	if (c->job_count == COORDINATOR_JOBS_MAX) {
 		snprintf(error->text, sizeof(error->text), "%d jobs are here already",

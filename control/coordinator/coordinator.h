@@ -29,8 +29,9 @@ void coordinator_suspend(struct coordinator *c);
 bool coordinator_has_news(const struct coordinator *c);
 void coordinator_destroy(struct coordinator *c);
 
-/* -EINVAL: the job file is wrong; -EEXIST: that job is running, `*id` says which it is; -EAGAIN:
- * too many jobs; -EIO: it cannot be made durable.  On 0 it is durable. */
+/* -EINVAL: the job file or a setting is wrong; -EEXIST: a job of that id is running; -EAGAIN: too
+ * many jobs; -EIO: it cannot be made durable.  On 0 it is durable, now or since it was submitted
+ * under the same id before. */
 int coordinator_submit(struct coordinator *c, const struct job_submission *submission,
 		struct job_id *id, struct config_error *error);
 

@@ -415,15 +415,21 @@ static void on_read(void *context)
 	free_work(w);
 }
 
+bool job_may_deploy(const struct job_master *jm)
+{
+	return (jm->status == JOB_STATUS_CREATED || jm->status == JOB_STATUS_RESTARTING) &&
+			!jm->is_delayed && !jm->is_preparing && job_is_ready_to_restart(jm);
+}
+
 void job_deploy(struct job_master *jm)
 {
-	if ((jm->status != JOB_STATUS_CREATED && jm->status != JOB_STATUS_RESTARTING) ||
-			jm->is_delayed || jm->is_preparing || !job_is_ready_to_restart(jm))
+	char waiting[JOB_WAITING_BYTES];
+
+	if (!job_may_deploy(jm))
 		return;
 	if (!job_take_places(jm)) {
-		log_info("job_master", "job %s waits for %s", jm->spec->name,
-				jm->places.count == 1 ? "a TaskManager"
-						      : "TaskManagers that have a link");
+		CHECK(job_is_waiting(jm, waiting));
+		log_info("job_master", "job %s %s", jm->spec->name, waiting);
 		return;
 	}
 	make_attempts(jm);
@@ -459,6 +465,7 @@ static bool is_for_good(const struct job_master *jm, int status)
 static void refuse(struct job_master *jm, uint32_t region, uint32_t member,
 		const Weir__DeployAnswer *answer)
 {
+	const struct resource_row *row = resource_manager_row(jm->services.resources, member);
 	char text[JOB_TEXT_BYTES];
 
 	for (uint32_t s = 0; s < jm->subtask_count; s++)
@@ -467,7 +474,8 @@ static void refuse(struct job_master *jm, uint32_t region, uint32_t member,
 					jm->executions[s].state == EXECUTION_CANCELING
 							? EXECUTION_CANCELED
 							: EXECUTION_FAILED);
-	snprintf(text, sizeof(text), "%.1300s%s", answer->error,
+	snprintf(text, sizeof(text), "%.1000s (TaskManager %s on %s)%s", answer->error,
+			row == NULL ? "?" : row->id, row == NULL ? "?" : row->host,
 			answer->status == -EBADMSG && jm->restored_id > 0
 					? "; weir run --restore latest --allow-rewind goes back to "
 					  "the checkpoint before it"

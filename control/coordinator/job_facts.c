@@ -18,6 +18,11 @@ enum job_status job_master_status(const struct job_master *jm)
 	return jm->status;
 }
 
+bool job_master_is_submission(const struct job_master *jm, struct id128 id)
+{
+	return job_record_is_submission(jm->record, id);
+}
+
 int64_t job_master_entered_ms(const struct job_master *jm, enum job_status status)
 {
 	CHECK(status < JOB_STATUS_COUNT);

@@ -37,6 +37,12 @@ Weir__JobRecord *job_copy_record(const Weir__JobRecord *from)
 	return copy;
 }
 
+bool job_record_is_submission(const Weir__JobRecord *record, struct id128 id)
+{
+	return record->submission.len == sizeof(id.bytes) &&
+			memcmp(record->submission.data, id.bytes, sizeof(id.bytes)) == 0;
+}
+
 static int read_spec(struct job_master *jm, struct config_error *error)
 {
 	const Weir__JobRecord *r = jm->record;
@@ -50,6 +56,8 @@ static int read_spec(struct job_master *jm, struct config_error *error)
 	};
 	int rc = config_clone(jm->services.config, &jm->config);
 
+	for (size_t i = 0; i < r->n_settings && rc == 0; i++)
+		rc = config_set_job_option(jm->config, r->settings[i], error);
 	if (rc == 0)
 		rc = job_spec_parse(&jm->spec, &source, jm->config, error);
 	return rc != 0 ? rc : config_check(jm->config, error);
@@ -190,6 +198,10 @@ int job_master_create(struct job_master **out, const struct job_services *servic
 	record.plugin_dir = (char *)(uintptr_t)submission->plugin_dir;
 	record.n_overrides = submission->override_count;
 	record.overrides = (char **)(uintptr_t)submission->overrides;
+	record.n_settings = submission->setting_count;
+	record.settings = (char **)(uintptr_t)submission->settings;
+	if (!id128_is_equal(submission->id, (struct id128){{0}}))
+		record.submission = message_id_bytes(&submission->id);
 	record.restore = (char *)(uintptr_t)submission->restore;
 	record.allow_rewind = submission->allow_rewind;
 	record.submitted_ms = clock_wall_ms();

@@ -47,11 +47,17 @@ struct job_submission {
 	const char *file_name, *file_text, *plugin_dir;
 	const char *const *overrides; /* "UID.PARAM=VALUE" */
 	uint32_t override_count;
+	const char *const *settings; /* "KEY=VALUE", before `config:` of the file */
+	uint32_t setting_count;
+	struct id128 id; /* of the submission, so that it can be repeated; zeros: none */
 	const char *restore; /* "none", "latest" or a path */
 	bool allow_rewind;
 };
 
-/* A new job.  -EINVAL: the job file or an override is wrong. */
+/* Zeros are the id of none. */
+bool job_record_is_submission(const Weir__JobRecord *record, struct id128 id);
+
+/* A new job.  -EINVAL: the job file, an override or a setting is wrong. */
 int job_master_create(struct job_master **out, const struct job_services *services,
 		const struct job_submission *submission, struct config_error *error);
 /* One that another coordinator left unfinished. */
@@ -120,6 +126,8 @@ bool job_master_has_news(const struct job_master *jm);
 /* ---- what is; valid until the loop goes on ---- */
 
 struct job_id job_master_id(const struct job_master *jm);
+/* It was accepted under that id, by this coordinator or by one before it. */
+bool job_master_is_submission(const struct job_master *jm, struct id128 id);
 const char *job_master_name(const struct job_master *jm);
 enum job_status job_master_status(const struct job_master *jm);
 /* When it entered that status, wall clock; 0: never. */

@@ -164,6 +164,8 @@ int job_rewind(struct job_master *jm, const char *location, int64_t id, bool is_
 
 /* Deploys what must start when it is time and there is a TaskManager; else it waits. */
 void job_deploy(struct job_master *jm);
+/* It is time. */
+bool job_may_deploy(const struct job_master *jm);
 /* False: nobody here waits for it. */
 bool job_on_deploy_answer(
 		struct job_master *jm, uint32_t member, const Weir__DeployAnswer *answer);

@@ -6,6 +6,8 @@
 #include "control/coordinator/task_manager_gateway.h"
 #include "dataplane/base/prng.h"
 
+#include <stdio.h>
+
 void job_init_places(struct job_master *jm)
 {
 	struct job_places *p = &jm->places;
@@ -37,6 +39,32 @@ void job_give_back_places(struct job_master *jm)
 		resource_manager_release(jm->services.resources, jm->places.members[i]);
 		jm->places.members[i] = MEMBER_NONE;
 	}
+}
+
+static uint32_t count_found(const struct job_places *p)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < p->count; i++)
+		found += p->members[i] != MEMBER_NONE;
+	return found;
+}
+
+bool job_is_waiting(const struct job_master *jm, char text[JOB_WAITING_BYTES])
+{
+	const struct job_places *p = &jm->places;
+	uint32_t found = count_found(p);
+
+	if (!job_may_deploy(jm) || found == p->count)
+		return false;
+	if (p->count == 1)
+		snprintf(text, JOB_WAITING_BYTES,
+				"waits for a TaskManager: none has registered");
+	else
+		snprintf(text, JOB_WAITING_BYTES,
+				"waits for %u TaskManagers that have a link: %u registered",
+				p->count, found);
+	return true;
 }
 
 uint32_t job_place_of(const struct job_master *jm, uint32_t member)

@@ -34,6 +34,10 @@ void job_init_places(struct job_master *jm);
 bool job_take_places(struct job_master *jm);
 void job_give_back_places(struct job_master *jm);
 
+/* What the job lacks to be deployed, as "waits for a TaskManager: ..."; false: nothing. */
+enum { JOB_WAITING_BYTES = 128 };
+bool job_is_waiting(const struct job_master *jm, char text[JOB_WAITING_BYTES]);
+
 /* The place of a TaskManager, or PLACE_NONE. */
 uint32_t job_place_of(const struct job_master *jm, uint32_t member);
 /* Where a subtask is to run. */

@@ -6,17 +6,17 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SETS_MAX = 256 };
+enum { TEXTS_MAX = 256 };
 
 struct submission {
 	struct job_submission job;
-	const char *sets[SETS_MAX];
+	const char *sets[TEXTS_MAX], *settings[TEXTS_MAX];
 };
 
 static bool check_keys(struct rest_call *call, json_t *body)
 {
-	static const char *const known[] = {
-			"file", "job", "plugin_dir", "sets", "restore", "allow_rewind"};
+	static const char *const known[] = {"file", "job", "plugin_dir", "sets", "settings",
+			"restore", "allow_rewind", "triggerId"};
 	const char *key;
 	json_t *value;
 
@@ -29,7 +29,7 @@ static bool check_keys(struct rest_call *call, json_t *body)
 		if (!is_known) {
 			rest_refuse(call, 400,
 					"\"%.100s\" is unknown; expected file, job, plugin_dir, "
-					"sets, restore, allow_rewind",
+					"sets, settings, restore, allow_rewind, triggerId",
 					key);
 			return false;
 		}
@@ -37,28 +37,39 @@ static bool check_keys(struct rest_call *call, json_t *body)
 	return true;
 }
 
-static bool read_sets(struct rest_call *call, const json_t *body, struct submission *s)
+/* An array of strings of the form `form`; absent is empty. */
+static bool read_texts(struct rest_call *call, const json_t *body, const char *key,
+		const char *form, const char *texts[TEXTS_MAX])
 {
-	const json_t *sets = json_object_get(body, "sets"), *item;
+	const json_t *array = json_object_get(body, key), *item;
 	size_t i;
 
-	if (sets == NULL || json_is_null(sets))
+	if (array == NULL || json_is_null(array))
 		return true;
-	if (!json_is_array(sets) || json_array_size(sets) > SETS_MAX) {
-		rest_refuse(call, 400, "\"sets\": expected an array of up to %d strings "
-				       "UID.PARAM=VALUE",
-				SETS_MAX);
+	if (!json_is_array(array) || json_array_size(array) > TEXTS_MAX) {
+		rest_refuse(call, 400, "\"%s\": expected an array of up to %d strings %s", key,
+				TEXTS_MAX, form);
 		return false;
 	}
-	json_array_foreach(sets, i, item) {
-		s->sets[i] = json_string_value(item);
-		if (s->sets[i] == NULL) {
-			rest_refuse(call, 400, "\"sets\": expected a string UID.PARAM=VALUE");
+	json_array_foreach(array, i, item) {
+		texts[i] = json_string_value(item);
+		if (texts[i] == NULL) {
+			rest_refuse(call, 400, "\"%s\": expected a string %s", key, form);
 			return false;
 		}
 	}
+	return true;
+}
+
+static bool read_arrays(struct rest_call *call, const json_t *body, struct submission *s)
+{
+	if (!read_texts(call, body, "sets", "UID.PARAM=VALUE", s->sets) ||
+			!read_texts(call, body, "settings", "KEY=VALUE", s->settings))
+		return false;
 	s->job.overrides = s->sets;
-	s->job.override_count = (uint32_t)json_array_size(sets);
+	s->job.override_count = (uint32_t)json_array_size(json_object_get(body, "sets"));
+	s->job.settings = s->settings;
+	s->job.setting_count = (uint32_t)json_array_size(json_object_get(body, "settings"));
 	return true;
 }
 
@@ -71,7 +82,8 @@ static bool read_submission(struct rest_call *call, json_t *body, struct submiss
 			!rest_read_text(call, body, "plugin_dir", &s->job.plugin_dir) ||
 			!rest_read_text(call, body, "restore", &s->job.restore) ||
 			!rest_read_bool(call, body, "allow_rewind", &s->job.allow_rewind) ||
-			!read_sets(call, body, s))
+			!rest_read_trigger_id(call, body, &s->job.id) ||
+			!read_arrays(call, body, s))
 		return false;
 	if (s->job.file_text == NULL)
 		rest_refuse(call, 400, "\"job\": expected the text of a job file");
@@ -83,22 +95,6 @@ static bool read_submission(struct rest_call *call, json_t *body, struct submiss
 	else
 		return true;
 	return false;
-}
-
-/* The client may not have heard our answer when it asks again. */
-static bool is_same(const struct job_master *jm, const struct job_submission *s)
-{
-	const struct job_source *source = &job_master_spec(jm)->source;
-
-	if (strlen(s->file_text) != source->text_bytes ||
-			memcmp(s->file_text, source->text, source->text_bytes) != 0 ||
-			strcmp(s->plugin_dir, source->plugin_dir) != 0 ||
-			s->override_count != source->set_count)
-		return false;
-	for (uint32_t i = 0; i < s->override_count; i++)
-		if (strcmp(s->overrides[i], source->sets[i]) != 0)
-			return false;
-	return true;
 }
 
 static int status_of(int rc)
@@ -116,6 +112,20 @@ static int status_of(int rc)
 	}
 }
 
+/* Of a submission that is repeated the job may have ended before this coordinator began. */
+static const char *name_of(const struct coordinator *c, struct job_id id)
+{
+	const struct job_master *jm = coordinator_find_job(c, id);
+	const struct ended_job *e;
+
+	if (jm != NULL)
+		return job_master_name(jm);
+	for (uint32_t i = 0; (e = coordinator_ended_at(c, i)) != NULL; i++)
+		if (id128_is_equal(e->id.id, id.id))
+			return e->record->name;
+	return "";
+}
+
 static void submit(struct rest_call *call, const struct job_submission *s)
 {
 	struct config_error error = {""};
@@ -123,18 +133,14 @@ static void submit(struct rest_call *call, const struct job_submission *s)
 	struct job_id id;
 	int rc = coordinator_submit(call->coordinator, s, &id, &error);
 
-	if (rc == -EEXIST) {
-		const struct job_master *other = coordinator_find_job(call->coordinator, id);
-
-		rc = other != NULL && is_same(other, s) ? 0 : rc;
-	}
 	if (rc != 0) {
 		rest_refuse(call, status_of(rc), "%s",
 				error.text[0] != 0 ? error.text : strerror(-rc));
 		return;
 	}
 	id128_print(id.id, text);
-	rest_answer(call, 202, json_pack("{s:s}", "jobid", text));
+	rest_answer(call, 202, json_pack("{s:s, s:o}", "jobid", text, "name",
+					rest_text(name_of(call->coordinator, id))));
 }
 
 void rest_post_job(struct rest_call *call)

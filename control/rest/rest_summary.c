@@ -1,6 +1,7 @@
 /* rest_summary: what `weir run` shows of a job, and what each subtask last said. */
 
 #include "control/config/job_file.h"
+#include "control/coordinator/job_places.h"
 #include "control/rest/rest_internal.h"
 #include "dataplane/base/limits.h"
 
@@ -61,14 +62,14 @@ static json_t *text_or_null(const char *text)
 	return text == NULL ? json_null() : rest_text(text);
 }
 
-/* `failure` and what is in `counters` and `tasks` are taken. */
+/* `failure`, `waiting` and what is in `counters` and `tasks` are taken. */
 struct summary {
 	struct job_id id;
 	struct job_watch watch;
 	const char *state, *name;
 	struct job_counts counts;
 	struct counters counters;
-	json_t *failure, *tasks;
+	json_t *failure, *waiting, *tasks;
 	bool is_refused;
 };
 
@@ -92,7 +93,7 @@ static void answer(struct rest_call *call, const struct summary *s)
 	id128_print(s->id.id, id);
 	rest_answer(call, 200,
 			json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:i, s:I, s:o, "
-				  "s:b, s:o}",
+				  "s:o, s:b, s:o}",
 					"state", s->state, "job_id", id, "name", rest_text(s->name),
 					"records_in", (json_int_t)c->records_in, "records_out",
 					(json_int_t)c->records_out, "unparsed",
@@ -101,8 +102,8 @@ static void answer(struct rest_call *call, const struct summary *s)
 					s->counters.by_uid,
 					"checkpoints", checkpoints, "restarts", (int)c->restarts,
 					"stale_messages", (json_int_t)c->stale_messages,
-					"failure", s->failure, "refused", s->is_refused, "tasks",
-					s->tasks));
+					"failure", s->failure, "waiting", s->waiting, "refused",
+					s->is_refused, "tasks", s->tasks));
 }
 
 /* Counters of a record are named UID.COUNTER, and a uid has no dot. */
@@ -143,6 +144,7 @@ static void answer_ended(struct rest_call *call)
 					r->checkpoints_failed, r->restarts, -1, -1, -1, 0},
 			.counters = {json_object(), json_object()},
 			.failure = has_failed ? rest_text(r->failure) : json_null(),
+			.waiting = json_null(),
 			.tasks = rest_states_lower(&none),
 			.is_refused = r->refused,
 	};
@@ -161,6 +163,7 @@ void rest_get_summary(struct rest_call *call)
 		return;
 	}
 	struct rest_states states = rest_count_job(jm);
+	char waiting[JOB_WAITING_BYTES];
 	struct summary s = {
 			.id = job_master_id(jm),
 			.watch = job_master_watch(jm),
@@ -169,6 +172,7 @@ void rest_get_summary(struct rest_call *call)
 			.counts = job_master_counts(jm),
 			.counters = {json_object(), json_object()},
 			.failure = failure_of(jm),
+			.waiting = job_is_waiting(jm, waiting) ? rest_text(waiting) : json_null(),
 			.tasks = rest_states_lower(&states),
 			.is_refused = job_master_is_restore_refused(jm),
 	};

@@ -304,3 +304,29 @@ Test(config, any_cut_of_a_file_is_read_or_refused)
 		free(cut);
 	}
 }
+
+Test(config, a_job_brings_along_what_is_said_of_jobs_and_nothing_of_processes)
+{
+	static const char *const of_jobs[] = {"execution.checkpointing.interval=1 s",
+			"execution.checkpointing.dir=/x",
+			"execution.state-recovery.claim-mode=CLAIM",
+			"state.savepoints.dir=/y", "restart-strategy.type=none",
+			"weir.job.taskmanagers=2", "pipeline.max-parallelism=64",
+			"execution.buffer-timeout.enabled=false", "parallelism.default=2",
+			"weir.restart.first-at-once=false", "weir.network.control-lane=true",
+			"weir.checkpoint-watchdog.intervals=3", "state.backend.type=hashmap"};
+	static const char *const of_processes[] = {"weir.cores=auto:1", "rest.port=1",
+			"heartbeat.timeout=2 s", "high-availability.storageDir=/z",
+			"taskmanager.memory.segment-size=4 kb", "weir.link.mtu=0",
+			"jobmanager.rpc.port=1", "weir.control.scheduling=fair"};
+
+	for (size_t i = 0; i < sizeof(of_jobs) / sizeof(*of_jobs); i++)
+		cr_expect_eq(config_set_job_option(c, of_jobs[i], &error), 0, "%s", error.text);
+	for (size_t i = 0; i < sizeof(of_processes) / sizeof(*of_processes); i++) {
+		cr_expect_eq(config_set_job_option(c, of_processes[i], &error), -EINVAL, "%s",
+				of_processes[i]);
+		cr_expect_not_null(strstr(error.text, "no key of a job"), "%s", error.text);
+	}
+	cr_assert_eq(config_set_job_option(c, "execution.chekpoint=1", &error), -EINVAL);
+	cr_assert_not_null(strstr(error.text, "unknown key"));
+}

@@ -15,16 +15,116 @@ TestSuite(rest_jobs, .init = rest_world_init, .fini = rest_world_fini);
 
 /* ---- submitting ---- */
 
-Test(rest_jobs, accepts_the_same_job_twice_and_another_of_its_name_once)
+/* A body with a trigger id and one setting. */
+static char *tagged(const char *id, const char *setting)
 {
-	rest_submit();
-	rest_submit();
+	char *plain = rest_submission(rest_world_job, "generator.keys=512");
+	json_t *body = json_loads(plain, 0, NULL);
+
+	free(plain);
+	json_object_set_new(body, "triggerId", json_string(id));
+	json_object_set_new(body, "settings", json_pack("[s]", setting));
+	char *text = json_dumps(body, 0);
+	json_decref(body);
+	cr_assert_not_null(text);
+	return text;
+}
+
+static const char first_id[] = "00112233445566778899aabbccddeeff";
+static const char interval[] = "execution.checkpointing.interval=7 s";
+
+static size_t count_jobs(void)
+{
 	json_t *json = rest_ask("GET", "/jobs", NULL, 200);
-	cr_assert_eq(json_array_size(json_object_get(json, "jobs")), 1);
+	size_t count = json_array_size(json_object_get(json, "jobs"));
+
 	json_decref(json);
-	char *other = rest_submission(rest_world_job, "generator.keys=513");
-	rest_refused("POST", "/jobs", other, 409, "paced is here already");
-	free(other);
+	return count;
+}
+
+static void submit_tagged(const char *id, const char *setting)
+{
+	char *body = tagged(id, setting);
+	json_t *json = rest_ask("POST", "/jobs", body, 202);
+
+	cr_assert_str_eq(rest_text_at(json, "name"), "paced");
+	json_decref(json);
+	free(body);
+}
+
+Test(rest_jobs, takes_a_submission_that_is_repeated_for_the_one_it_was)
+{
+	submit_tagged(first_id, interval);
+	submit_tagged(first_id, interval);
+	cr_assert_eq(count_jobs(), 1);
+	rest_world_close();
+	rest_world_open();
+	coordinator_recover(rest_world.coordinator, "all");
+	submit_tagged(first_id, interval);
+	cr_assert_eq(count_jobs(), 1);
+}
+
+Test(rest_jobs, refuses_another_job_of_the_name_of_one_that_runs_be_it_the_same_file)
+{
+	char *again = tagged("00112233445566778899aabbccddee00", interval);
+	char *bare = rest_submission(rest_world_job, "generator.keys=512");
+
+	submit_tagged(first_id, interval);
+	rest_refused("POST", "/jobs", again, 409, "paced is here already");
+	rest_refused("POST", "/jobs", bare, 409, "paced is here already");
+	free(again);
+	free(bare);
+}
+
+Test(rest_jobs, does_not_start_a_job_again_that_ended_before_its_submission_was_repeated)
+{
+	submit_tagged(first_id, interval);
+	json_decref(rest_ask("PATCH", "/jobs/paced?mode=cancel", NULL, 202));
+	for (int i = 0; i < 500; i++)
+		loop_turn(rest_world.loop, 1000000);
+	for (int life = 0; life < 2; life++) {
+		submit_tagged(first_id, interval);
+		json_t *json = rest_ask("GET", "/jobs/paced/summary", NULL, 200);
+		cr_assert_str_eq(rest_text_at(json, "state"), "CANCELED");
+		json_decref(json);
+		rest_world_close();
+		rest_world_open();
+		coordinator_recover(rest_world.coordinator, "all");
+	}
+}
+
+Test(rest_jobs, keeps_the_settings_of_a_submission_and_refuses_those_of_a_process)
+{
+	char *body = tagged(first_id, "weir.cores=auto:1");
+
+	rest_refused("POST", "/jobs", body, 400, "weir.cores: no key of a job");
+	free(body);
+	submit_tagged(first_id, interval);
+	for (int life = 0; life < 2; life++) {
+		json_t *json = rest_ask("GET", "/jobs/paced/checkpoints/config", NULL, 200);
+		cr_assert_eq(json_integer_value(json_object_get(json, "interval")), 7000);
+		json_decref(json);
+		rest_world_close();
+		rest_world_open();
+		coordinator_recover(rest_world.coordinator, "all");
+	}
+}
+
+Test(rest_jobs, says_that_a_job_waits_for_a_task_manager)
+{
+	json_t *json = NULL;
+
+	rest_submit();
+	for (int i = 0; i < 2000; i++) {
+		loop_turn(rest_world.loop, 1000000);
+		json_decref(json);
+		json = rest_ask("GET", "/jobs/paced/summary", NULL, 200);
+		if (strcmp(rest_text_at(json, "state"), "CREATED") == 0)
+			break;
+	}
+	cr_assert_str_eq(rest_text_at(json, "waiting"),
+			"waits for a TaskManager: none has registered");
+	json_decref(json);
 }
 
 Test(rest_jobs, says_what_is_wrong_with_a_job_file)
@@ -53,6 +153,9 @@ Test(rest_jobs, refuses_a_body_that_is_not_what_it_expects)
 			{"{\"job\": \"a\", \"jobs\": 1}", "\"jobs\" is unknown"},
 			{"{\"job\": \"a\", \"sets\": \"b\"}", "\"sets\": expected an array"},
 			{"{\"job\": \"a\", \"sets\": [1]}", "\"sets\": expected a string"},
+			{"{\"job\": \"a\", \"settings\": 1}", "\"settings\": expected an array"},
+			{"{\"job\": \"a\", \"settings\": [1]}", "\"settings\": expected a string"},
+			{"{\"job\": \"a\", \"triggerId\": \"1\"}", "32 hex"},
 			{"{\"job\": \"a\", \"restore\": \"\"}", "\"restore\""},
 			{"{\"job\": \"a\", \"plugin_dir\": \"lib\"}", "absolute path"},
 			{"{\"job\": \"a\", \"allow_rewind\": 1}", "true or false"},
