@@ -8,6 +8,7 @@
 #include "control/cli/plan_command.h"
 #include "control/cli/restore_command.h"
 #include "control/cli/run_command.h"
+#include "control/cli/submit_command.h"
 #include "control/cli/topology_command.h"
 #include "control/cli/verify_command.h"
 #include "dataplane/base/process.h"
@@ -24,6 +25,7 @@ struct command {
 
 static const struct command commands[] = {
 	{"run", run_command, "run a job on this host, with everything it needs"},
+	{"submit", submit_command, "hand a job to a coordinator that runs already"},
 	{"plan", plan_command, "check a job file and show what it says"},
 	{"list", list_command, "show the jobs of a coordinator"},
 	{"checkpoints", checkpoints_command, "show the checkpoints of a job"},

@@ -22,14 +22,16 @@ enum {
 	WEIR_EXIT_CONFIG = 3,
 
 	/* Something that is needed is in use by another process: a port, the coordinator's
-	 * directory, a NIC.  The same command works when that is free. */
+	 * directory, a NIC, the name of a job by one that runs.  The same command works when that
+	 * is free. */
 	WEIR_EXIT_BUSY = 4,
 
 	/* The job was not started because the checkpoint it should continue from is unreadable, or
 	 * does not fit the job.  No output was touched. */
 	WEIR_EXIT_RESTORE_REFUSED = 5,
 
-	/* Stopped by a signal (Ctrl-C) before the end; what was committed is kept, and the job can
-	 * go on from its last checkpoint. */
+	/* Stopped before the end, by a signal (Ctrl-C) or by weir cancel or stop; what was
+	 * committed is kept, and the job can go on from its last checkpoint.  Of weir submit: left,
+	 * and the job goes on. */
 	WEIR_EXIT_INTERRUPTED = 130,
 };

@@ -243,15 +243,14 @@ int restore_command(int argc, char **argv)
 		} else if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;
-		} else if (option == 'n') {
-			(void)job_options_take(&o, 'D', JOB_OPTION_NON_RESTORED);
 		} else if (!job_options_take(&o, option, optarg)) {
 			return cli_usage(is_json, "restore", "too many options");
 		}
 	}
 	if (!is_dry)
 		return cli_usage(is_json, "restore",
-				"expected --dry-run; weir run JOB.yaml --restore PATH restores");
+				"expected --dry-run; weir run or submit JOB.yaml --restore PATH "
+				"restores");
 	if (argc - optind != 2)
 		return cli_usage(is_json, "restore",
 				"expected one job file and the PATH of a checkpoint");

@@ -77,7 +77,7 @@ def look_at_files(w, checkpoint):
     expect("REFUSED" in out and "key groups" in out, out)
     status, _, err = w.weir("restore", job, checkpoint)
     expect_equal(status, USAGE, "without --dry-run: exit status")
-    expect("weir run JOB.yaml --restore" in err, err)
+    expect("weir run or submit JOB.yaml --restore" in err, err)
     copy = w.path("damaged")
     shutil.copytree(checkpoint, copy)
     with open(os.path.join(copy, "_metadata"), "r+b") as file:
@@ -120,8 +120,8 @@ def test(w):
     expect_equal(status, DONE, f"weir inspect: exit status\n{err}")
     expect("flow-window" in out, f"weir inspect shows the job file:\n{out}")
     w.weir_json("doctor")
-    for command in ("run", "list", "checkpoints", "checkpoint", "inspect", "doctor", "verify",
-                    "restore", "savepoint", "stop", "cancel"):
+    for command in ("run", "submit", "list", "checkpoints", "checkpoint", "inspect", "doctor",
+                    "verify", "restore", "savepoint", "stop", "cancel"):
         status, out, _ = w.weir(command, "--help")
         expect_equal(status, DONE, f"weir {command} --help: exit status")
         expect("xample" in out, f"weir {command} --help has examples")
