@@ -7,6 +7,7 @@
 
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_options.h"
+#include "control/cli/program_steps.h"
 #include "control/config/config.h"
 #include "control/coordinator/coordinator.h"
 #include "control/coordinator/durable_file.h"
@@ -46,7 +47,7 @@ struct program {
 	uint64_t told_ns; /* when it was told to end; 0: not yet */
 	struct coordinator *coordinator;
 	struct http_server *rest;
-	char error[COORDINATOR_TEXT_BYTES];
+	char error[PROGRAM_ERROR_BYTES];
 };
 
 static const char usage[] =
@@ -67,22 +68,6 @@ static const char usage[] =
 		"rest.bind-port=8081\n";
 
 /* ---- the steps ---- */
-
-static int check_files(struct program *p)
-{
-	return process_check_files(p->error, sizeof(p->error));
-}
-
-static int open_log(struct program *p)
-{
-	char name[16];
-	enum log_level level = LOG_INFO;
-
-	CHECK(log_level_parse(config_choice(p->config, "weir.log.level", name, sizeof(name)),
-			&level));
-	log_open("weir-coordinator", level);
-	return 0;
-}
 
 static void end_without_news(void *context)
 {
@@ -212,15 +197,7 @@ static int recover(struct program *p)
 	return 0;
 }
 
-struct step {
-	const char *name;
-	int (*run)(struct program *p);
-	void (*undo)(struct program *p);
-};
-
-static const struct step steps[] = {
-		{"log", open_log, NULL},
-		{"files", check_files, NULL},
+static const struct program_step steps[] = {
 		{"loop", make_loop, destroy_loop},
 		{"checkpoint directory", make_checkpoint_directory, NULL},
 		{"coordinator", make_coordinator, destroy_coordinator},
@@ -233,28 +210,22 @@ static const struct step steps[] = {
 
 enum { STEPS_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
-static void undo(struct program *p, uint32_t count)
-{
-	while (count-- > 0)
-		if (steps[count].undo != NULL)
-			steps[count].undo(p);
-}
-
 static int run(struct program *p)
 {
-	for (uint32_t i = 0; i < STEPS_COUNT; i++) {
-		int rc = steps[i].run(p);
+	const struct program_start start = {
+			.name = "weir-coordinator",
+			.module = "coordinator",
+			.config = p->config,
+			.steps = steps,
+			.step_count = STEPS_COUNT,
+			.error = p->error,
+	};
+	int code = program_begin(&start, p);
 
-		if (rc == 0)
-			continue;
-		if (p->error[0] == 0)
-			snprintf(p->error, sizeof(p->error), "%s", strerror(-rc));
-		log_error("coordinator", "cannot start (%s): %s", steps[i].name, p->error);
-		undo(p, i);
-		return rc == -EBUSY || rc == -EADDRINUSE ? WEIR_EXIT_BUSY : WEIR_EXIT_CONFIG;
-	}
+	if (code != WEIR_EXIT_DONE)
+		return code;
 	loop_run(p->loop);
-	undo(p, STEPS_COUNT);
+	program_end(&start, p);
 	return WEIR_EXIT_DONE;
 }
 

@@ -6,6 +6,7 @@
  */
 
 #include "control/cli/exit_codes.h"
+#include "control/cli/program_steps.h"
 #include "control/config/config.h"
 #include "control/executor/task_executor.h"
 #include "control/net/address.h"
@@ -36,7 +37,6 @@
 #include <unistd.h>
 
 enum {
-	ERROR_BYTES = 4096,
 	END_TIMEOUT_S = 20,
 	MEBIBYTE = 1 << 20,
 	LOOK_INTERVAL_NS = 100000000, /* at what packet ports have lost */
@@ -64,26 +64,10 @@ struct program {
 	struct task_executor *executor;
 	char id[128];
 	int exit_code;
-	char error[ERROR_BYTES];
+	char error[PROGRAM_ERROR_BYTES];
 };
 
 /* ---- the steps ---- */
-
-static int check_files(struct program *p)
-{
-	return process_check_files(p->error, sizeof(p->error));
-}
-
-static int open_log(struct program *p)
-{
-	char name[16];
-	enum log_level level = LOG_INFO;
-
-	CHECK(log_level_parse(config_choice(p->config, "weir.log.level", name, sizeof(name)),
-			&level));
-	log_open("weir-taskmanager", level);
-	return 0;
-}
 
 static int find_coordinator(struct program *p)
 {
@@ -400,15 +384,7 @@ static void destroy_executor(struct program *p)
 	task_executor_destroy(p->executor);
 }
 
-struct step {
-	const char *name;
-	int (*run)(struct program *p);
-	void (*undo)(struct program *p);
-};
-
-static const struct step steps[] = {
-		{"log", open_log, NULL},
-		{"files", check_files, NULL},
+static const struct program_step steps[] = {
 		{"coordinator address", find_coordinator, NULL},
 		{"cores", choose_cores, NULL},
 		{"memory plan", plan_memory, NULL},
@@ -426,28 +402,22 @@ static const struct step steps[] = {
 
 enum { STEPS_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
-static void undo(struct program *p, uint32_t count)
-{
-	while (count-- > 0)
-		if (steps[count].undo != NULL)
-			steps[count].undo(p);
-}
-
 static int run(struct program *p)
 {
-	for (uint32_t i = 0; i < STEPS_COUNT; i++) {
-		int rc = steps[i].run(p);
+	const struct program_start start = {
+			.name = "weir-taskmanager",
+			.module = "taskmanager",
+			.config = p->config,
+			.steps = steps,
+			.step_count = STEPS_COUNT,
+			.error = p->error,
+	};
+	int code = program_begin(&start, p);
 
-		if (rc == 0)
-			continue;
-		if (p->error[0] == 0)
-			snprintf(p->error, sizeof(p->error), "%s", strerror(-rc));
-		log_error("taskmanager", "cannot start (%s): %s", steps[i].name, p->error);
-		undo(p, i);
-		return rc == -EBUSY || rc == -EADDRINUSE ? WEIR_EXIT_BUSY : WEIR_EXIT_CONFIG;
-	}
+	if (code != WEIR_EXIT_DONE)
+		return code;
 	loop_run(p->loop);
-	undo(p, STEPS_COUNT);
+	program_end(&start, p);
 	return p->exit_code;
 }
 
