@@ -10,6 +10,7 @@ import subprocess
 from captures import output_totals, shipped, tshark_count, tshark_frames, tshark_totals
 from harness import Failed, Skip, expect, expect_equal
 from namespaces import Hosts, inside
+from nic_jobs import metering
 from nic_source_test import LOSSES, counters, run
 
 ALONE = True  # namespaces have names
@@ -17,25 +18,6 @@ TIMEOUT = 120
 PACKETS_A_SECOND = 3000
 MTU = 9000
 HEADERS = 14 + 20  # Ethernet and IPv4, of a piece behind the first
-
-SOURCE = """
-  - uid: ingest{i}
-    operators:
-      - {{uid: source{i}, type: nic-source, port: net_af_packet{i}, snap: 2 kb}}
-      - {{uid: parse{i}, type: flow-parse}}
-"""
-JOB = """
-name: replayed
-vertices:
-""" + SOURCE.format(i=0) + SOURCE.format(i=1) + """
-  - uid: metering
-    operators:
-      - {uid: window, type: flow-window, size: 1 s}
-      - {uid: sink, type: file-sink, path: flows, format: flow-csv}
-edges:
-  - {from: ingest0, to: metering, partition: hash}
-  - {from: ingest1, to: metering, partition: hash}
-"""
 
 
 def replay(hosts, port, capture):
@@ -97,7 +79,8 @@ def test(w):
     try:
         for i in range(2):
             Hosts.join(hosts.hub, f"gen{i}", hosts.hosts[0], f"eth{i}", MTU)
-        r = run(w, hosts, w.write("replayed.yaml", JOB), "replayed", ports=2,
+        job = metering("replayed", [f"net_af_packet{i}" for i in range(2)], ", snap: 2 kb")
+        r = run(w, hosts, w.write("replayed.yaml", job), "replayed", ports=2,
                 sets={"sink.path": w.path("out")}, vdev="framecnt=2048,framesz=4096,blocksz=4096")
         sent = play_all(hosts, captures)
         both = w.wait_for(lambda: accounted(hosts, sent), f"the ledgers add up to {sent}", 10)

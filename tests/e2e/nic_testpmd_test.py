@@ -10,6 +10,7 @@ import time
 
 from captures import output_totals
 from harness import ROOT, Skip, expect, expect_equal, fetch
+from nic_jobs import metering
 from processes import free_port
 
 sys.path.append(ROOT)
@@ -22,26 +23,6 @@ CHECK_BYTES = 4
 FLOWS = 64
 TXONLY = ("198.18.0.1", "198.18.0.2")  # from whom to whom, in that mode
 
-JOB = """
-name: generated
-vertices:
-  - uid: ingest0
-    operators:
-      - {uid: source0, type: nic-source, port: net_memif0}
-      - {uid: parse0, type: flow-parse}
-  - uid: ingest1
-    operators:
-      - {uid: source1, type: nic-source, port: net_vhost0}
-      - {uid: parse1, type: flow-parse}
-  - uid: metering
-    operators:
-      - {uid: window, type: flow-window, size: 1 s}
-      - {uid: sink, type: file-sink, path: flows, format: flow-csv}
-edges:
-  - {from: ingest0, to: metering, partition: hash}
-  - {from: ingest1, to: metering, partition: hash}
-"""
-
 
 def start(w, port):
     """The job, a port of each kind."""
@@ -49,7 +30,8 @@ def start(w, port):
              "net_vhost0": f"iface={w.path('vhost.sock')}"}
     config = {"weir.nic.ports": ";".join(ports), "rest.bind-port": port,
               "weir.eal.args": " ".join(f"--vdev={n},{how}" for n, how in ports.items())}
-    return w.run(w.write("generated.yaml", JOB), {"sink.path": w.path("out")}, config)
+    return w.run(w.write("generated.yaml", metering("generated", ports)),
+                 {"sink.path": w.path("out")}, config)
 
 
 def accounted(port, source):
