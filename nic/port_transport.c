@@ -38,7 +38,7 @@ struct port_transport {
 	uint32_t queue_count;
 	uint16_t udp_port; /* of queue 0 */
 	bool can_refer;
-	struct port_transport_counters counters;
+	struct transport_counters counters;
 	struct rte_mempool *heads, *references;
 	uint64_t tried_ns; /* to start the port */
 	uint32_t pending_head, pending_tail; /* made, not yet taken by the device */
@@ -310,6 +310,7 @@ int port_transport_create(struct port_transport **out, struct port *port, uint32
 			.receive = transport_receive,
 			.release = transport_release,
 			.reclaim = transport_reclaim,
+			.counters = &t->counters,
 			.frame_bytes_max = port_frame_bytes_max(port),
 			.can_udp_checksum = port_can_udp_checksum(port),
 	};
@@ -326,11 +327,6 @@ int port_transport_create(struct port_transport **out, struct port *port, uint32
 	}
 	*out = t;
 	return 0;
-}
-
-const struct port_transport_counters *port_transport_counters(const struct port_transport *t)
-{
-	return &t->counters;
 }
 
 struct transport *port_transport_port(struct port_transport *t)

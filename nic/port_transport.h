@@ -22,11 +22,5 @@ struct port_transport;
 
 int port_transport_create(struct port_transport **out, struct port *port, uint32_t queue);
 struct transport *port_transport_port(struct port_transport *t);
-/* Counters only grow; the worker writes them. */
-struct port_transport_counters {
-	uint64_t handed;  /* to other queues */
-	uint64_t dropped; /* because those were full: they are sent again */
-};
-const struct port_transport_counters *port_transport_counters(const struct port_transport *t);
 /* No reference to a body is left behind.  NULL is accepted. */
 void port_transport_destroy(struct port_transport *t);

@@ -188,6 +188,20 @@ static void print_captures(FILE *out, const json_t *summary)
 	}
 }
 
+/* Pieces of buffers had been lost or were only late; frames came to another worker's queue. */
+static void print_link(FILE *out, const json_t *link)
+{
+	if (!json_is_object(link))
+		return;
+	fprintf(out, "link          %" PRId64 " frames, %" PRId64 " pieces sent again, %" PRId64
+		     " frames handed over between queues",
+			number(link, "frames"), number(link, "resent"),
+			number(link, "handed_over"));
+	if (number(link, "hand_over_full") > 0)
+		fprintf(out, ", %" PRId64 " found no room there", number(link, "hand_over_full"));
+	fputc('\n', out);
+}
+
 static void print_table(FILE *out, const json_t *summary, double wall_s)
 {
 	const json_t *checkpoints = json_object_get(summary, "checkpoints");
@@ -214,6 +228,7 @@ static void print_table(FILE *out, const json_t *summary, double wall_s)
 					(int64_t)json_integer_value(count), reason);
 	}
 	print_captures(out, summary);
+	print_link(out, json_object_get(summary, "link"));
 	fprintf(out, "checkpoints   %" PRId64 " completed, %" PRId64 " failed, p50 %" PRId64
 		     " ms, p99 %" PRId64 " ms\n",
 			number(checkpoints, "completed"), number(checkpoints, "failed"),

@@ -237,6 +237,8 @@ static bool fill_link(const struct taskmanager *tm, Weir__LinkNumbers *m)
 	m->window_waits = n.window_waits;
 	m->rtt_ns = n.rtt_ns;
 	m->window = n.window;
+	m->handed_over = n.handed_over;
+	m->hand_over_full = n.hand_over_full;
 	return true;
 }
 

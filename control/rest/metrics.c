@@ -106,6 +106,8 @@ static void put_link(const struct sink *s, const Weir__LinkNumbers *n)
 	put_own(s, "link.corrupt", (int64_t)n->corrupt);
 	put_own(s, "link.malformed", (int64_t)n->malformed);
 	put_own(s, "link.unclaimed", (int64_t)n->unclaimed);
+	put_own(s, "link.handedOver", (int64_t)n->handed_over);
+	put_own(s, "link.handOverFull", (int64_t)n->hand_over_full);
 	put_own(s, "link.partialBursts", (int64_t)n->partial_bursts);
 	put_own(s, "link.creditWaits", (int64_t)n->credit_waits);
 	put_own(s, "link.windowWaits", (int64_t)n->window_waits);

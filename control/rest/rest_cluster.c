@@ -63,6 +63,30 @@ static void count_slots(const struct coordinator *c, struct totals *t)
 	}
 }
 
+json_t *rest_link_totals(const struct coordinator *c)
+{
+	Weir__LinkNumbers sum = WEIR__LINK_NUMBERS__INIT;
+	bool has_links = false;
+
+	for (uint32_t member = 0; member < MEMBERS_COUNT_MAX; member++) {
+		const struct resource_row *row =
+				resource_manager_row(coordinator_resources(c), member);
+
+		if (row == NULL || row->link[0] == '\0')
+			continue;
+		has_links = true;
+		sum.frames_in += row->numbers.frames_in;
+		sum.resent += row->numbers.resent;
+		sum.handed_over += row->numbers.handed_over;
+		sum.hand_over_full += row->numbers.hand_over_full;
+	}
+	if (!has_links)
+		return json_null();
+	return json_pack("{s:I, s:I, s:I, s:I}", "frames", (json_int_t)sum.frames_in, "resent",
+			(json_int_t)sum.resent, "handed_over", (json_int_t)sum.handed_over,
+			"hand_over_full", (json_int_t)sum.hand_over_full);
+}
+
 void rest_get_overview(struct rest_call *call)
 {
 	struct totals t = {0};

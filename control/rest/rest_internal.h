@@ -61,6 +61,9 @@ void rest_query(const struct rest_call *call, const char *key, char value[REST_P
  * were sent to it, and what became of them. */
 json_t *rest_ledger(json_t *counters_by_uid);
 
+/* What the links of all TaskManagers count together; null: there are none. */
+json_t *rest_link_totals(const struct coordinator *c);
+
 /* ---- facts ---- */
 
 /* A vertex has the id of its uid. */

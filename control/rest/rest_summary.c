@@ -93,7 +93,7 @@ static void answer(struct rest_call *call, const struct summary *s)
 	id128_print(s->id.id, id);
 	rest_answer(call, 200,
 			json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:i, s:I, s:o, "
-				  "s:o, s:b, s:o}",
+				  "s:o, s:b, s:o, s:o}",
 					"state", s->state, "job_id", id, "name", rest_text(s->name),
 					"records_in", (json_int_t)c->records_in, "records_out",
 					(json_int_t)c->records_out, "unparsed",
@@ -103,7 +103,8 @@ static void answer(struct rest_call *call, const struct summary *s)
 					"checkpoints", checkpoints, "restarts", (int)c->restarts,
 					"stale_messages", (json_int_t)c->stale_messages,
 					"failure", s->failure, "waiting", s->waiting, "refused",
-					s->is_refused, "tasks", s->tasks));
+					s->is_refused, "tasks", s->tasks, "link",
+					rest_link_totals(call->coordinator)));
 }
 
 /* Counters of a record are named UID.COUNTER, and a uid has no dot. */

@@ -135,6 +135,7 @@ int net_capture_create(struct net_capture **out, struct transport *inner, const 
 			.receive = capture_receive,
 			.release = capture_release,
 			.reclaim = capture_reclaim,
+			.counters = inner->counters,
 			.frame_bytes_max = inner->frame_bytes_max,
 			.can_udp_checksum = inner->can_udp_checksum,
 	};

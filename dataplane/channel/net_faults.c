@@ -244,6 +244,7 @@ int net_faults_create(struct net_faults **out, struct transport *inner,
 			.receive = faults_receive,
 			.release = faults_release,
 			.reclaim = faults_reclaim,
+			.counters = inner->counters,
 			.frame_bytes_max = inner->frame_bytes_max,
 			.can_udp_checksum = inner->can_udp_checksum,
 	};

@@ -49,6 +49,13 @@ struct frame_in {
 	void *handle; /* the transport's own */
 };
 
+/* Of frames that came in at a queue whose worker is not theirs.  They only grow; the worker writes
+ * them. */
+struct transport_counters {
+	uint64_t handed;  /* to the queue that they are for */
+	uint64_t dropped; /* because that had no room: they are sent again */
+};
+
 struct transport {
 	/* Takes frames from the front; returns how many.  Never waits. */
 	uint32_t (*send)(struct transport *t, const struct frame_out *frames, uint32_t count);
@@ -60,4 +67,5 @@ struct transport {
 	void (*reclaim)(struct transport *t, uint64_t now_ns);
 	uint32_t frame_bytes_max;  /* of both directions */
 	bool can_udp_checksum;     /* on the way out */
+	const struct transport_counters *counters; /* NULL: all come where they belong */
 };

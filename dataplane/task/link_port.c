@@ -197,6 +197,13 @@ void link_port_add_numbers(const struct link_port *p, struct link_numbers *sum)
 	sum->malformed += e.malformed;
 	sum->unclaimed += e.foreign + e.unknown + l.refused;
 	sum->partial_bursts += e.bursts_out_partial;
+	if (p->config.transport->counters != NULL) {
+		struct transport_counters t;
+
+		copy_words(&t, p->config.transport->counters, sizeof(t));
+		sum->handed_over += t.handed;
+		sum->hand_over_full += t.dropped;
+	}
 	sum->resent += l.resent;
 	sum->late += l.late;
 	sum->duplicates += l.duplicates;

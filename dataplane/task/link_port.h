@@ -65,6 +65,7 @@ struct link_numbers {
 	uint64_t resent, late, duplicates; /* pieces sent again; for nothing; frames seen before */
 	uint64_t corrupt, malformed;       /* frames */
 	uint64_t unclaimed;                /* frames for nobody here, or found no room */
+	uint64_t handed_over, hand_over_full; /* frames: to another queue; that had no room */
 	uint64_t partial_bursts;           /* the port took less than it was given */
 	uint64_t credit_waits, window_waits;
 	uint64_t rtt_ns, window;           /* the largest now */

@@ -118,7 +118,7 @@ Test(port_queues, come_one_for_each_worker)
 	cr_assert_eq(send_one(&r, 1, UDP_PORT + 1, false), 1);
 	cr_assert_eq(take(&r, 0), 0);
 	cr_assert_eq(take(&r, 1), 1);
-	cr_assert_eq(port_transport_counters(r.transports[1][1])->handed, 0);
+	cr_assert_eq(port_transport_port(r.transports[1][1])->counters->handed, 0);
 	stop(&r);
 }
 
@@ -134,7 +134,7 @@ Test(port_queues, hand_over_what_came_to_the_wrong_one)
 		cr_assert_eq(take(&r, 0), 1);
 		cr_assert_eq(take(&r, 1), 1);
 	}
-	cr_assert_eq(port_transport_counters(r.transports[1][0])->handed, 2);
+	cr_assert_eq(port_transport_port(r.transports[1][0])->counters->handed, 2);
 	/* What is none of ours stays for who counts such frames. */
 	cr_assert_eq(send_one(&r, 0, UDP_PORT + 2, false), 1);
 	cr_assert_eq(send_one(&r, 0, UDP_PORT - 1, false), 1);
@@ -157,7 +157,7 @@ Test(port_queues, count_what_found_the_other_ring_full)
 	for (uint32_t n; (n = take(&r, 1)) > 0;)
 		got += n;
 
-	const struct port_transport_counters *c = port_transport_counters(r.transports[1][0]);
+	const struct transport_counters *c = port_transport_port(r.transports[1][0])->counters;
 	cr_assert_eq(sent, 60 * 32);
 	cr_assert_gt(c->dropped, 0);
 	cr_assert_eq(c->handed, got);

@@ -222,6 +222,7 @@ Test(rest_jobs, sums_up_a_job)
 	cr_assert(json_is_null(json_object_get(checkpoints, "p50_ms")));
 	cr_assert(json_is_null(json_object_get(json, "failure")));
 	cr_assert(json_is_false(json_object_get(json, "refused")));
+	cr_assert(json_is_null(json_object_get(json, "link")), "no TaskManager has one");
 	cr_assert_eq(json_integer_value(json_object_get(json_object_get(json, "tasks"), "total")),
 			4);
 	json_decref(json);

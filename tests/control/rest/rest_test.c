@@ -200,7 +200,8 @@ Test(rest, answers_about_taskmanagers_in_the_shape_of_flink)
 static json_t *ask_link_metrics(void)
 {
 	return rest_ask("GET", "/taskmanagers/" TM "/metrics?get=link.framesSent,link.duplicates,"
-			"link.creditWaits,link.roundTripNanoseconds", NULL, 200);
+			"link.handedOver,link.handOverFull,link.creditWaits,"
+			"link.roundTripNanoseconds", NULL, 200);
 }
 
 Test(rest, shows_what_a_taskmanager_counts_of_its_links)
@@ -208,13 +209,16 @@ Test(rest, shows_what_a_taskmanager_counts_of_its_links)
 	Weir__TaskHeartbeat m = WEIR__TASK_HEARTBEAT__INIT;
 	Weir__LinkNumbers link = WEIR__LINK_NUMBERS__INIT;
 	Weir__Envelope e = WEIR__ENVELOPE__INIT;
-	const char *wanted[] = {"71", "72", "73", "74"};
+	const char *wanted[] = {"71", "72", "73", "74", "75", "76"};
 
 	join();
+	link.frames_in = 70;
 	link.frames_out = 71;
 	link.duplicates = 72;
-	link.credit_waits = 73;
-	link.rtt_ns = 74;
+	link.handed_over = 73;
+	link.hand_over_full = 74;
+	link.credit_waits = 75;
+	link.rtt_ns = 76;
 	m.link = &link;
 	e.body_case = WEIR__ENVELOPE__BODY_TASK_HEARTBEAT;
 	e.task_heartbeat = &m;
@@ -225,8 +229,14 @@ Test(rest, shows_what_a_taskmanager_counts_of_its_links)
 	for (int i = 0; i < 50; i++)
 		loop_turn(rest_world.loop, 1000000);
 	json = ask_link_metrics();
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 6; i++)
 		cr_assert_str_eq(rest_text_at(json_array_get(json, i), "value"), wanted[i]);
+	json_decref(json);
+	rest_submit();
+	json = rest_ask("GET", "/jobs/paced/summary", NULL, 200);
+	const json_t *totals = json_object_get(json, "link");
+	cr_assert_eq(json_integer_value(json_object_get(totals, "frames")), 70);
+	cr_assert_eq(json_integer_value(json_object_get(totals, "handed_over")), 73);
 	json_decref(json);
 	connection_close(taskmanager);
 }
