@@ -1,5 +1,7 @@
 #include "control/cli/run_link.h"
 
+#include "dataplane/base/limits.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +21,6 @@ enum {
 	JUMBO_SLOT_BYTES = 9216,
 	SLOT_STEP_BYTES = 1024,
 	ETHERNET_BYTES = 14,
-	HEADERS_BYTES_MAX = 114, /* behind Ethernet: IPv6, UDP, the link's own */
 	USUAL_MTU = 1500,
 	LARGE_DESCRIPTORS = 128, /* few: what the rings hold is to stay in the cache */
 	VIRTIO_DESCRIPTORS = 1024,
@@ -124,7 +125,7 @@ bool run_link_parse(struct run_link *l, const char *text, uint32_t taskmanager_c
 
 struct run_link_frames run_link_frames(const struct run_link *l, uint32_t buf_bytes)
 {
-	uint32_t mtu = buf_bytes + HEADERS_BYTES_MAX;
+	uint32_t mtu = buf_bytes + LINK_HEADERS_BYTES_MAX;
 	bool is_large = mtu + ETHERNET_BYTES > JUMBO_SLOT_BYTES;
 
 	if (!is_between_two(l) || mtu <= USUAL_MTU)

@@ -14,6 +14,10 @@ enum {
 	BUF_BYTES_MIN = 256,
 	BUF_BYTES_MAX = 57344,     /* an mbuf's room is a 16-bit number */
 
+	/* The largest buffer in one frame of a link, which ports that are memory carry. */
+	LINK_HEADERS_BYTES_MAX = 114, /* behind Ethernet: IPv6, UDP, the link's own */
+	LINK_MTU_MAX = BUF_BYTES_MAX + LINK_HEADERS_BYTES_MAX, /* weir.link.mtu */
+
 	RECORD_BYTES_DEFAULT = 65536, /* a variable record, unless its operator says more or less */
 	RECORD_BYTES_MAX = 1 << 20,   /* what it may say */
 

@@ -24,6 +24,8 @@ enum {
 	FLAG_ALL_PROCESSED = 1,
 };
 /* Frames without a body lie in their head, and in the smallest frame a path may have. */
+static_assert(NET_PATH_BYTES_MAX - 14 + NET_FRAME_DATA_BYTES <= LINK_HEADERS_BYTES_MAX,
+		"the largest buffer fits one frame");
 static_assert((int)FRAME_HEAD_BYTES_MAX < (int)FRAME_BYTES_MIN, "a head fits every path");
 static_assert(NET_PATH_BYTES_MAX + WORDS_AT + NET_FRAME_SPAN / 8 <= FRAME_HEAD_BYTES_MAX + 0u,
 		"an ACK fits a head");

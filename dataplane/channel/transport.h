@@ -27,9 +27,8 @@ struct buf;
 enum {
 	FRAME_HEAD_BYTES_MAX = 512,
 	FRAME_BYTES_MIN = 576,  /* the smallest largest frame a path may have */
-	/* With the Ethernet header, without the frame check sequence.  More than any cable takes:
-	 * ports that are memory carry the largest buffer in one frame. */
-	FRAME_BYTES_MAX = BUF_BYTES_MAX + 128,
+	/* With the Ethernet header, without the frame check sequence: more than any cable takes. */
+	FRAME_BYTES_MAX = LINK_MTU_MAX + 14,
 };
 
 struct frame_out {
