@@ -18,9 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A peer may be a while about its tasks before it says its first word. */
-#define CONNECT_TIMEOUT_NS UINT64_C(60000000000)
-
 /* One queue pair, and what stands in front of it. */
 struct wire {
 	struct port_transport *port;
@@ -36,7 +33,7 @@ struct taskmanager_link {
 	struct net_address address;
 	uint8_t gateway[6];
 	bool has_gateway;
-	uint64_t peer_timeout_ns;
+	uint64_t connect_timeout_ns, peer_timeout_ns;
 	char text[NET_ADDRESS_TEXT_BYTES], port_text[PORT_TEXT_BYTES];
 };
 
@@ -222,6 +219,7 @@ int taskmanager_link_open(struct taskmanager_link **out, const struct config *co
 	}
 	choose_address(l, config);
 	l->has_gateway = mac_parse(config_text(config, "weir.link.gateway"), l->gateway);
+	l->connect_timeout_ns = (uint64_t)config_duration_ns(config, "weir.link.connect-timeout");
 	l->peer_timeout_ns = (uint64_t)config_duration_ns(config, "weir.link.timeout");
 	print_port(l);
 	log_info("taskmanager", "link: %s at %s", l->port_text, l->text);
@@ -248,7 +246,8 @@ void taskmanager_link_fill(const struct taskmanager_link *l, struct taskmanager_
 	config->link_gateway = l->has_gateway ? l->gateway : NULL;
 	config->is_link_spread = port_steering_is_spread(port_steering(l->port));
 	config->does_link_join_two = port_joins_two(l->port);
-	config->link_connect_timeout_ns = CONNECT_TIMEOUT_NS;
+	config->link_port = port_name(l->port);
+	config->link_connect_timeout_ns = l->connect_timeout_ns;
 	config->link_peer_timeout_ns = l->peer_timeout_ns;
 }
 

@@ -409,6 +409,11 @@ bool port_is_up(const struct port *p)
 	return is_up(p->id);
 }
 
+const char *port_name(const struct port *p)
+{
+	return p->name;
+}
+
 uint16_t port_id(const struct port *p)
 {
 	return p->id;

@@ -51,6 +51,7 @@ int port_create(struct port **out, const struct port_config *config,
 		char error[PORT_ERROR_BYTES]);
 
 uint16_t port_id(const struct port *p);
+const char *port_name(const struct port *p);
 /* Without the frame check sequence. */
 uint32_t port_frame_bytes_max(const struct port *p);
 uint16_t port_rx_descriptors(const struct port *p);

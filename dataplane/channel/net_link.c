@@ -254,9 +254,8 @@ static void check_peer(struct net_link *l, uint64_t now_ns)
 	if (l->has_peer_closed)
 		return;
 	if (now_ns > since && now_ns - since > limit) {
-		snprintf(text, sizeof(text), "nothing was heard of the peer for %" PRIu64 " ms%s",
-				(now_ns - since) / 1000000,
-				is_new ? ", it never answered" : "");
+		snprintf(text, sizeof(text), "nothing was %sheard of the peer for %" PRIu64 " ms",
+				is_new ? "ever " : "", (now_ns - since) / 1000000);
 		end_as(l, NET_LINK_LOST, text);
 		return;
 	}

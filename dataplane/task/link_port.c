@@ -12,14 +12,15 @@
 #include "dataplane/channel/pointer_queue.h"
 
 enum { PUBLISH_NS = 10000000 };
-enum { OPENED_COUNT_MAX = NET_ENDPOINT_LINKS_MAX, FAILURE_BYTES = NET_LINK_TEXT_BYTES + 64 };
+enum { OPENED_COUNT_MAX = NET_ENDPOINT_LINKS_MAX, FAILURE_BYTES = 448 };
 
 enum close_wish { CLOSE_NOT, CLOSE_DRAINED, CLOSE_NOW };
 
 struct remote_link {
 	struct net_link *link;
 	struct link_port *port;
-	char peer[NET_ADDRESS_TEXT_BYTES];
+	struct net_address peer;
+	char peer_text[NET_ADDRESS_TEXT_BYTES];
 	/* the control thread writes */
 	_Atomic uint8_t wish; /* enum close_wish */
 	bool is_started;
@@ -123,7 +124,8 @@ int link_port_create_link(struct link_port *p, struct remote_link **out,
 	if (l == NULL)
 		return -ENOMEM;
 	l->port = p;
-	net_address_print(&config->peer, l->peer);
+	l->peer = config->peer;
+	net_address_print(&config->peer, l->peer_text);
 	int rc = atomic_load(&p->own_count) == NET_ENDPOINT_LINKS_MAX
 			? -ENOSPC
 			: create_link(p, l, config);
@@ -228,6 +230,18 @@ static void take_up(struct link_port *p)
 	}
 }
 
+/* Of a peer that was never heard of. */
+static void print_checks(
+		const struct link_port *p, const struct remote_link *l, char *text, size_t size)
+{
+	snprintf(text, size,
+			" on port %.60s; look whether both ports are on one network (cable, VLAN, "
+			"weir.link.gateway), frames of %u bytes pass (weir.link.mtu), and nothing "
+			"in between drops UDP port %u; or the peer restores for longer than "
+			"weir.link.connect-timeout",
+			p->config.port, l->peer.frame_bytes_max, l->peer.udp_port);
+}
+
 /* LOST or BROKEN: its tasks cannot go on. */
 static void tell_failure(struct link_port *p, struct remote_link *l)
 {
@@ -235,8 +249,12 @@ static void tell_failure(struct link_port *p, struct remote_link *l)
 
 	if (atomic_load_explicit(&l->has_failed, memory_order_relaxed))
 		return;
-	snprintf(l->failure, sizeof(l->failure), "the link to %.80s is %s: %s", l->peer,
-			net_link_state_name(net_link_state(l->link)), net_link_text(l->link));
+	bool was_heard = net_link_counters(l->link)->frames_in > 0;
+	int at = snprintf(l->failure, sizeof(l->failure), "the link to %.80s is %s: %s",
+			l->peer_text, net_link_state_name(net_link_state(l->link)),
+			net_link_text(l->link));
+	if (!was_heard)
+		print_checks(p, l, l->failure + at, sizeof(l->failure) - (size_t)at);
 	atomic_store_explicit(&l->has_failed, true, memory_order_release);
 	ssize_t written = write(p->config.news_fd, &one, sizeof(one));
 	(void)written; /* a counter at its limit is readable all the same */

@@ -25,6 +25,7 @@ struct link_port_config {
 	bool serves_others;          /* frames for other queues may come in here */
 	_Atomic uint32_t *open_count; /* of links at all queues; borrowed */
 	const uint8_t *gateway;      /* MAC to send to on routed paths, or NULL */
+	const char *port;            /* its name, for people; borrowed */
 	uint64_t connect_timeout_ns, peer_timeout_ns;
 	int news_fd;                 /* an eventfd */
 };

@@ -57,6 +57,7 @@ static int create_ports(struct taskmanager *tm)
 			.serves_others = c->is_link_spread,
 			.open_count = &tm->open_link_count,
 			.gateway = c->link_gateway,
+			.port = c->link_port,
 			.connect_timeout_ns = c->link_connect_timeout_ns,
 			.peer_timeout_ns = c->link_peer_timeout_ns,
 			.news_fd = tm->report_fd,
@@ -230,8 +231,8 @@ static int check_fit(struct taskmanager *tm, const struct task_group_need *need,
 	if (need->buffer_count > tm->config.pool_count - used) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"the job's channels need %llu buffers, this TaskManager has %llu "
-				"free of "
-				"%u; raise taskmanager.memory.network.size or lower parallelism",
+				"free of %u; raise taskmanager.memory.network.size or lower "
+				"parallelism",
 				(unsigned long long)need->buffer_count,
 				(unsigned long long)(tm->config.pool_count - used),
 				tm->config.pool_count);
@@ -241,10 +242,8 @@ static int check_fit(struct taskmanager *tm, const struct task_group_need *need,
 	if (*memory == NULL) {
 		snprintf(error, TASKMANAGER_ERROR_BYTES,
 				"the job's state needs %llu MiB in one piece, this TaskManager has "
-				"%llu "
-				"MiB for all jobs; raise taskmanager.memory.managed.size or lower "
-				"the "
-				"capacities of its operators",
+				"%llu MiB for all jobs; raise taskmanager.memory.managed.size or "
+				"lower the capacities of its operators",
 				(unsigned long long)(need->state_bytes >> 20) + 1,
 				(unsigned long long)(tm->config.state_bytes >> 20));
 		return -ENOMEM;

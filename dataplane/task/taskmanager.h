@@ -42,6 +42,7 @@ struct taskmanager_config {
 	bool is_link_spread;           /* frames come in at any of them */
 	bool does_link_join_two;       /* and no more */
 	const uint8_t *link_gateway;   /* MAC of the next hop, NULL: the peers are next */
+	const char *link_port;         /* its name, for people; borrowed */
 	uint64_t link_connect_timeout_ns, link_peer_timeout_ns;
 	struct port_directory *packet_ports; /* of raw packets, borrowed; NULL: none */
 };

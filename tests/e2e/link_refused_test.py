@@ -1,5 +1,5 @@
 """What cannot be joined is one error: frames of two sizes, an MTU that the interface does not
-carry, a third TaskManager at a port between two."""
+carry, a third TaskManager at a port between two, a peer that is on another network."""
 
 import json
 import os
@@ -9,9 +9,21 @@ from harness import CONFIG, DATA, JOBS, expect, expect_equal
 from namespaces import Hosts
 
 
-def packet(mtu):
+def packet(mtu, interface="eth1"):
     return {"weir.link.port": "net_af_packet0", "weir.link.mtu": mtu,
-            "weir.eal.args": "--vdev=net_af_packet0,iface=eth1"}
+            "weir.eal.args": f"--vdev=net_af_packet0,iface={interface}"}
+
+
+def submit(w, cluster, parallelism):
+    with open(os.path.join(JOBS, "flow-metering.yaml"), encoding="utf-8") as file:
+        text = file.read().replace("parallelism: 2", f"parallelism: {parallelism}")
+    return cluster.submit(text, {"source.path": os.path.join(DATA, "gnutella.pcap"),
+                                 "sink.path": w.path("refused-out")})
+
+
+def failure_of(w, cluster, job):
+    return w.wait_for(lambda: json.loads(cluster.ask(f"/jobs/{job}/summary"))["failure"],
+                      "the job fails")
 
 
 def refusal(w, cluster, config, status):
@@ -41,13 +53,20 @@ def third_at_a_memif(w, hosts):
              "weir.eal.args": f"--vdev=net_memif0,role=server,socket=weir-{os.getpid()}-{i}"}
             for i in range(3)]
     cluster = Cluster(w, hosts, w.settings("third"), ends)
-    with open(os.path.join(JOBS, "flow-metering.yaml"), encoding="utf-8") as file:
-        text = file.read().replace("parallelism: 2", "parallelism: 3")
-    job = cluster.submit(text, {"source.path": os.path.join(DATA, "gnutella.pcap"),
-                                "sink.path": w.path("third-out")})
-    failure = w.wait_for(lambda: json.loads(cluster.ask(f"/jobs/{job}/summary"))["failure"],
-                         "the job is refused")
+    failure = failure_of(w, cluster, submit(w, cluster, 3))
     expect("the port of this one joins two only" in failure, failure)
+    cluster.close()
+
+
+def on_two_networks(w, hosts):
+    """Each says what it never heard of, on which port, and what to look at."""
+    timeout = {"weir.link.connect-timeout": "1 s"}
+    cluster = Cluster(w, hosts, w.settings("apart"), [{**packet(1500, "spare"), **timeout},
+                                                      {**packet(1500), **timeout}])
+    failure = failure_of(w, cluster, submit(w, cluster, 2))
+    expect("nothing was ever heard of the peer for 100" in failure, failure)
+    expect("on port net_af_packet0; look whether both ports are on one network" in failure, failure)
+    expect("frames of 1514 bytes pass" in failure and "drops UDP port 6125" in failure, failure)
     cluster.close()
 
 
@@ -56,6 +75,7 @@ def test(w):
     try:
         hosts.join(hosts.hosts[0], "eth1", hosts.hosts[1], "eth1")
         hosts.join(hosts.hosts[0], "spare", hosts.hosts[2], "eth1")
+        on_two_networks(w, hosts)
         other_frames(w, hosts)
         third_at_a_memif(w, hosts)
     finally:
