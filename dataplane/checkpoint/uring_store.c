@@ -197,9 +197,11 @@ static bool finish_directory(struct slot *slot, int64_t *result)
 	}
 }
 
+/* Nobody here cancels anything: the kernel does, when it cannot make a thread to wait for it. */
 static bool finish(struct slot *slot, int64_t *result)
 {
-	if (*result == -EAGAIN || (*result == -EINTR && slot->request.op != STORE_CLOSE)) {
+	if (*result == -EAGAIN || *result == -ECANCELED ||
+			(*result == -EINTR && slot->request.op != STORE_CLOSE)) {
 		slot->must_wait = true;
 		return false;
 	}

@@ -296,6 +296,35 @@ static void check_many(struct store *s)
 	free(back);
 }
 
+/* Then it takes back what the thread was for: nobody else here cancels anything. */
+Test(store, waits_for_a_thread_that_the_kernel_cannot_make_at_first)
+{
+	struct store_request r = {
+			STORE_OPEN, .path = in_directory("late"), .flags = STORE_CREATE};
+	char why[STORE_WHY_BYTES];
+	struct rlimit threads;
+	struct store_done done;
+	struct store *s;
+
+	if (store_open(&s, STORE_URING, why) != 0)
+		return;
+	cr_assert_eq(chown(directory, 65534, 65534), 0);
+	cr_assert_eq(setresuid(65534, 65534, 65534), 0);
+	getrlimit(RLIMIT_NPROC, &threads);
+	cr_assert_eq(setrlimit(RLIMIT_NPROC, &(struct rlimit){1, threads.rlim_max}), 0);
+	cr_assert_eq(store_submit(s, &r), 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		cr_assert_eq(store_reap(s, &done, 1), 0);
+		usleep(1000);
+	}
+	cr_assert_eq(setrlimit(RLIMIT_NPROC, &threads), 0);
+	while (store_reap(s, &done, 1) == 0)
+		usleep(1000);
+	cr_assert_geq(done.result, 0, "%s", strerror((int)-done.result));
+	cr_assert_eq(on_file(s, STORE_CLOSE, done.result), 0);
+	store_destroy(s);
+}
+
 Test(store, takes_a_full_queue_and_then_says_again_later)
 {
 	on_each_store(check_many);
