@@ -83,7 +83,10 @@ static void on_reserved_ahead(void *context)
 {
 	struct work *w = context;
 
-	tell(w, "ids cannot be reserved ahead");
+	/* It is tried again at each trigger. */
+	if (w->status != w->jm->reserve_status)
+		tell(w, "ids cannot be reserved ahead");
+	w->jm->reserve_status = w->status;
 	w->jm->is_reserving = false;
 	note_reserved(w);
 	free(w);

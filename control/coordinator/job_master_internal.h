@@ -88,6 +88,7 @@ struct job_master {
 	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
 	bool is_released;           /* all tasks were told that they may end (TK-13) */
 	int64_t next_id, reserved_id; /* to be given out next; the first that may not yet be */
+	int reserve_status;         /* how the last one went: said when it changes */
 	bool is_reserving;          /* more of them, ahead of need */
 	struct directories_ahead ahead;
 	uint32_t hook; /* of the job file */
@@ -103,7 +104,6 @@ struct job_master {
 	uint32_t recent_count;
 	int32_t recent_ms[JOB_RECENT_MAX]; /* a ring, by completed count */
 	struct job_watchdog watch;
-
 	bool must_quiet;            /* no checkpoints any more: the tasks were released */
 	struct job_stop stop;
 	struct loop_timer *stop_timer;

@@ -3,14 +3,17 @@
 #include "control/coordinator/resource_manager.h"
 #include "control/net/loop.h"
 #include "dataplane/base/clock.h"
+#include "dataplane/base/log.h"
 #include "tests/support/job_world.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -483,6 +486,44 @@ Test(job_master, hands_the_files_of_a_source_out_and_keeps_the_rest_in_the_check
 	WAIT_UNTIL(strstr(record()->event, "/b.pcap") != NULL);
 	fake_task_manager_request_file(tm, 0);
 	WAIT_UNTIL(strcmp(record()->event, "NO-MORE") == 0);
+}
+
+/* ---- a disk that takes nothing more ---- */
+
+static uint32_t count_lines(int fd, const char *word)
+{
+	static char text[1 << 16];
+	ssize_t size = read(fd, text, sizeof(text) - 1);
+	uint32_t count = 0;
+
+	text[size > 0 ? size : 0] = '\0';
+	for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+		count++;
+	return count;
+}
+
+Test(job_master, says_once_that_ids_cannot_be_reserved_for_as_long_as_that_lasts)
+{
+	struct rlimit room, none;
+	int lines[2];
+
+	run_to(1);
+	cr_assert_eq(pipe2(lines, O_NONBLOCK), 0);
+	log_to_fd(lines[1]);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &room);
+	none = (struct rlimit){1, room.rlim_max};
+	for (uint32_t spell = 0; spell < 2; spell++) {
+		uint32_t failed = job_master_counts(job).checkpoints_failed;
+
+		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+		WAIT_UNTIL(job_master_counts(job).checkpoints_failed > failed + 40);
+		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &room), 0);
+		cr_expect_eq(count_lines(lines[0], "ids cannot be reserved ahead"), 1);
+		int64_t id = record()->confirmed_id;
+		WAIT_UNTIL(record()->confirmed_id > id + 1);
+	}
+	log_to_fd(STDERR_FILENO);
 }
 
 /* ---- registration ---- */
