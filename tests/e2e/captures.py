@@ -10,14 +10,23 @@ import subprocess
 from harness import DATA, Failed, Skip
 
 ETHERNET = 1
+MACS = bytes.fromhex("020000000201020000000202")  # to and from
+
+
+def ip_checksum(header):
+    total = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
 
 
 def udp_frame(source, target, sport, dport, payload=0):
-    """An Ethernet frame with an IPv4 UDP datagram; addresses as text."""
+    """An Ethernet frame with an IPv4 UDP datagram that a bridge lets pass; addresses as text."""
     udp = struct.pack("!HHHH", sport, dport, 8 + payload, 0) + bytes(payload)
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0,
                      ipaddress.ip_address(source).packed, ipaddress.ip_address(target).packed)
-    return bytes(12) + b"\x08\x00" + ip + udp
+    ip = ip[:10] + ip_checksum(ip).to_bytes(2, "big") + ip[12:]
+    return MACS + b"\x08\x00" + ip + udp
 
 
 def write_pcap(path, packets, link_type=ETHERNET):
@@ -31,13 +40,26 @@ def write_pcap(path, packets, link_type=ETHERNET):
     return path
 
 
+def flow_frame(i, flows):
+    return udp_frame(f"10.0.{i % flows % 7}.{i % flows}", "192.0.2.1", 1000 + i % flows, 53, i % 90)
+
+
 def flows_capture(path, count, seconds, flows=50, start=1_600_000_000):
     """`count` packets of some flows, evenly over `seconds` of event time."""
     step = seconds * 10**9 // count
-    return write_pcap(path, (
-        (start * 10**9 + i * step,
-         udp_frame(f"10.0.{i % flows % 7}.{i % flows}", "192.0.2.1", 1000 + i % flows, 53, i % 90))
-        for i in range(count)))
+    return write_pcap(path, ((start * 10**9 + i * step, flow_frame(i, flows))
+                             for i in range(count)))
+
+
+def flows_totals(count, flows=50):
+    """Packets and bytes of each (source, target) of that capture."""
+    totals = {}
+    for i in range(count):
+        data = flow_frame(i, flows)
+        pair = (f"10.0.{i % flows % 7}.{i % flows}", "192.0.2.1")
+        packets, octets = totals.get(pair, (0, 0))
+        totals[pair] = (packets + 1, octets + len(data))
+    return totals
 
 
 def shipped():

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 
+import spread
 from image import find_program
 
 # Kinds of NIC: the device and options of QEMU's, DPDK's driver for it.  Those of `rss` are those of
@@ -19,10 +20,13 @@ NICS = {"e1000e": ("e1000e", "net_e1000_em"),
         "virtio": (VIRTIO, "net_virtio"),
         "rss": (f"{VIRTIO},mq=on,rss=on,vectors={2 * QUEUES + 2}", "net_virtio")}
 # Of QEMU's networks only taps have several queues: in a network namespace of the guest's own, which
-# goes with it, joined by a bridge.
-WIRE = ("ip link add wire0 type bridge && ip link set wire0 up || exit 1; "
+# goes with it, joined by a bridge.  All that a guest does not take yet waits in a tap's queue.
+# What the kernel says by itself at a new interface is no packet of ours.
+WIRE = ("echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; "
+        "ip link add wire0 type bridge && ip link set wire0 up || exit 1; "
         "while [ $1 != -- ]; do ip tuntap add $1 mode tap multi_queue && "
-        "ip link set $1 master wire0 up || exit 1; shift; done; shift; exec \"$@\"")
+        "ip link set $1 txqueuelen 50000 master wire0 up || exit 1; shift; done; "
+        "shift; exec \"$@\"")
 BOOT = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no5lvl nokaslr tsc=reliable "
         "random.trust_cpu=on cryptomgr.notests")
 HUGEPAGES = "intel_iommu=on hugepages=128"
@@ -86,7 +90,8 @@ class Machine:
                 "-device", "virtio-blk-pci,drive=disk,addr=9"]
         taps = []
         for hub, nic in enumerate(pairs(nics)):
-            for slot in (16 + hub * 2, 17 + hub * 2):
+            for slot, rss_mac in zip((16 + hub * 2, 17 + hub * 2), spread.MACS):
+                mac = rss_mac if nic == "rss" else f"02:00:00:00:00:{slot}"
                 netdev = f"hubport,hubid={hub}"
                 if nic == "rss":
                     taps.append(f"tap{slot}")
@@ -94,7 +99,7 @@ class Machine:
                               "vhost=off")
                 line += ["-netdev", f"{netdev},id=net{slot}",
                          "-device", f"{NICS[nic][0]},netdev=net{slot},"
-                                    f"mac=02:00:00:00:00:{slot},addr={slot:x}.0"]
+                                    f"mac={mac},addr={slot:x}.0"]
         return wired(taps, line) if taps else line
 
     def read(self):
