@@ -1,10 +1,11 @@
 """When the clock of a capture jumps back an hour, late packets get rows of their own windows."""
 
 import datetime
+import json
 
 from captures import udp_frame, write_pcap
-from harness import expect, expect_equal, expect_same_lines
-from processes import end
+from harness import expect, expect_equal, expect_same_lines, fetch
+from processes import end, free_port
 
 START = 1_600_000_020  # the beginning of a minute
 COUNT = 30_000
@@ -28,6 +29,13 @@ def wanted():
     return totals
 
 
+def late_records(port):
+    """Of the one job, so far."""
+    job = json.loads(fetch(port, "/jobs/overview"))["jobs"][0]["jid"]
+    summary = json.loads(fetch(port, f"/jobs/{job}/summary"))
+    return summary["counters"].get("window", {}).get("late_records", 0)
+
+
 def test(w):
     capture = write_pcap(w.path("in.pcap"), packets())
     summary = w.flow(capture, "calm", state="calm").summary()
@@ -40,8 +48,11 @@ def test(w):
         totals[key] = totals.get(key, 0) + int(fields[7])
     expect_equal(totals, wanted(), "packets for each window and source")
 
-    run = w.flow(capture, "out", rate=10_000)
-    w.wait_for_checkpoint(16)  # behind the jump
+    port = free_port()
+    run = w.flow(capture, "out", rate=10_000, config={"rest.bind-port": port})
+    w.wait_for_checkpoint(1)
+    w.wait_for(lambda: late_records(port) > 0, "the clock has jumped")
+    w.wait_for_checkpoint(w.newest_checkpoint() + 2)  # so the second began behind the jump
     for pid in run.taskmanagers():
         end(pid)
     run.summary()
