@@ -106,15 +106,23 @@ static uint32_t raw_room(const struct end *e)
 	return RTE_MAX(e->mtu, (uint32_t)JUMBO_MTU) + 64 + RTE_PKTMBUF_HEADROOM;
 }
 
+static struct port_config port_config(const struct end *e, bool is_memif)
+{
+	return (struct port_config){
+		.name = is_memif ? "net_memif0" : e->is_sender ? "net_vhost0" : "net_virtio_user0",
+		.mtu = e->mtu, .rx_descriptors = descriptors(e), .tx_descriptors = descriptors(e),
+		.queue_count = 1, .worker_count = 1, .udp_port = NET_UDP_PORT_DEFAULT,
+		.buf_bytes = e->flush_bytes};
+}
+
 static void start_eal(struct end *e, bool is_memif, const char *socket)
 {
 	char vdev[256], cpus[16], line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES];
 	const char *extra[2] = {vdev, "--single-file-segments"};
 	const uint32_t workers[1] = {e->cpu};
-	uint32_t buf_count = e->channel_count * channel_buffers_max(&e->channel) + SLACK_BUFS;
-	struct port_config port = {.name = "net_memif0", .mtu = e->mtu,
-		.rx_descriptors = descriptors(e), .tx_descriptors = descriptors(e),
-		.worker_count = 1};
+	struct port_config port = port_config(e, is_memif);
+	uint32_t buf_count = e->channel_count * channel_buffers_max(&e->channel) + SLACK_BUFS +
+			port_receive_bufs(&port);
 
 	if (is_memif)
 		snprintf(vdev, sizeof(vdev),
@@ -144,11 +152,9 @@ static void start_eal(struct end *e, bool is_memif, const char *socket)
 static void open_port(struct end *e, bool is_memif)
 {
 	char error[PORT_ERROR_BYTES];
-	struct port_config config = {
-		.name = is_memif ? "net_memif0" : e->is_sender ? "net_vhost0" : "net_virtio_user0",
-		.mtu = e->mtu, .rx_descriptors = descriptors(e), .tx_descriptors = descriptors(e),
-		.queue_count = 1, .worker_count = 1, .udp_port = NET_UDP_PORT_DEFAULT};
+	struct port_config config = port_config(e, is_memif);
 
+	config.bufs = mempool_mbufs(e->pool);
 	if (port_create(&e->port, &config, error) != 0)
 		fail("port", error);
 	if (port_transport_create(&e->transport, e->port, 0) != 0)

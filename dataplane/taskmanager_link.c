@@ -55,6 +55,8 @@ static struct port_config port_config(const struct config *config, uint32_t work
 			.worker_count = worker_count,
 			.udp_port = (uint16_t)config_int(config, "weir.link.udp-port"),
 			.is_ipv6 = is_ipv6(config),
+			.buf_bytes = (uint32_t)config_size(
+					config, "taskmanager.memory.segment-size"),
 	};
 }
 
@@ -63,6 +65,13 @@ size_t taskmanager_link_memory_bytes(const struct config *config, uint32_t worke
 	struct port_config port = port_config(config, worker_count);
 
 	return port.name[0] == '\0' ? 0 : port_memory_bytes(&port);
+}
+
+uint32_t taskmanager_link_receive_bufs(const struct config *config, uint32_t worker_count)
+{
+	struct port_config port = port_config(config, worker_count);
+
+	return port.name[0] == '\0' ? 0 : port_receive_bufs(&port);
 }
 
 /* The kernel's own name of this boot: another host has another, whatever joins them. */
@@ -200,10 +209,12 @@ static void print_port(struct taskmanager_link *l)
 }
 
 int taskmanager_link_open(struct taskmanager_link **out, const struct config *config,
-		uint32_t worker_count, char error[TASKMANAGER_LINK_ERROR_BYTES])
+		uint32_t worker_count, struct rte_mempool *bufs,
+		char error[TASKMANAGER_LINK_ERROR_BYTES])
 {
 	struct port_config port = port_config(config, worker_count);
 
+	port.bufs = bufs;
 	*out = NULL;
 	if (port.name[0] == '\0')
 		return 0;

@@ -14,6 +14,7 @@
 #include "dataplane/task/taskmanager.h"
 
 struct config;
+struct rte_mempool;
 struct taskmanager_link;
 
 enum { TASKMANAGER_LINK_ERROR_BYTES = 4096 };
@@ -21,9 +22,13 @@ enum { TASKMANAGER_LINK_ERROR_BYTES = 4096 };
 /* What it will take of the EAL; 0: there is to be no link. */
 size_t taskmanager_link_memory_bytes(const struct config *config, uint32_t worker_count);
 
-/* *out is NULL when there is to be none. */
+/* Buffers that it takes from their pool, to receive into. */
+uint32_t taskmanager_link_receive_bufs(const struct config *config, uint32_t worker_count);
+
+/* *out is NULL when there is to be none.  `bufs`: the pool of buffers, borrowed. */
 int taskmanager_link_open(struct taskmanager_link **out, const struct config *config,
-		uint32_t worker_count, char error[TASKMANAGER_LINK_ERROR_BYTES]);
+		uint32_t worker_count, struct rte_mempool *bufs,
+		char error[TASKMANAGER_LINK_ERROR_BYTES]);
 /* For people and the registration; empty without a link. */
 const char *taskmanager_link_text(const struct taskmanager_link *l);
 const char *taskmanager_link_port(const struct taskmanager_link *l);

@@ -114,6 +114,12 @@ static int choose_cores(struct program *p)
 	return 0;
 }
 
+/* Those of jobs, and what the port of the link receives into. */
+static uint32_t mempool_count(const struct program *p)
+{
+	return p->pool_count + taskmanager_link_receive_bufs(p->config, p->choice.count);
+}
+
 static int plan_memory(struct program *p)
 {
 	size_t pool_bytes = (size_t)config_size(p->config, "taskmanager.memory.network.size");
@@ -121,7 +127,7 @@ static int plan_memory(struct program *p)
 	p->buf_bytes = (uint32_t)config_size(p->config, "taskmanager.memory.segment-size");
 	p->pool_count = (uint32_t)(pool_bytes / p->buf_bytes);
 	p->state_bytes = (size_t)config_size(p->config, "taskmanager.memory.managed.size");
-	size_t need = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
+	size_t need = mempool_memory_bytes(mempool_count(p), p->buf_bytes, p->choice.count) +
 			p->state_bytes;
 	if (config_is_choice(p->config, "weir.hugepages", "auto"))
 		p->use_hugepages = host_memory_has_hugepages(need);
@@ -157,7 +163,7 @@ static int start_eal(struct program *p)
 	struct packet_ports_config packets;
 	struct config_list extra, names;
 	uint32_t port_count = 0;
-	size_t memory = mempool_memory_bytes(p->pool_count, p->buf_bytes, p->choice.count) +
+	size_t memory = mempool_memory_bytes(mempool_count(p), p->buf_bytes, p->choice.count) +
 			taskmanager_link_memory_bytes(p->config, p->choice.count);
 
 	read_packets(p, &names, &packets);
@@ -196,7 +202,7 @@ static void stop_eal(struct program *p)
 
 static int make_pool(struct program *p)
 {
-	return mempool_create(&p->pool, p->pool_count, p->buf_bytes, p->choice.count, p->error);
+	return mempool_create(&p->pool, mempool_count(p), p->buf_bytes, p->choice.count, p->error);
 }
 
 static void destroy_pool(struct program *p)
@@ -206,7 +212,8 @@ static void destroy_pool(struct program *p)
 
 static int open_link(struct program *p)
 {
-	return taskmanager_link_open(&p->link, p->config, p->choice.count, p->error);
+	return taskmanager_link_open(&p->link, p->config, p->choice.count,
+			mempool_mbufs(p->pool), p->error);
 }
 
 static void close_link(struct program *p)

@@ -30,7 +30,8 @@ static uint32_t mbuf_count(uint32_t count, uint32_t worker_count)
 
 size_t mempool_memory_bytes(uint32_t count, uint32_t buf_bytes, uint32_t worker_count)
 {
-	size_t object = (size_t)buf_mempool_room_bytes(buf_bytes) + OBJECT_OVERHEAD_BYTES;
+	size_t object = (size_t)buf_mempool_private_bytes(buf_bytes) +
+			buf_mempool_room_bytes(buf_bytes) + OBJECT_OVERHEAD_BYTES;
 
 	/* Without hugepages an object larger than a page begins one. */
 	if (object > PAGE_BYTES)
@@ -46,8 +47,8 @@ int mempool_create(struct mempool **out, uint32_t count, uint32_t buf_bytes,
 	if (m == NULL)
 		return -ENOMEM;
 	m->mbufs = rte_pktmbuf_pool_create("weir_buffers", mbuf_count(count, worker_count),
-			CACHE_COUNT, BUF_PRIVATE_BYTES, (uint16_t)buf_mempool_room_bytes(buf_bytes),
-			SOCKET_ID_ANY);
+			CACHE_COUNT, (uint16_t)buf_mempool_private_bytes(buf_bytes),
+			(uint16_t)buf_mempool_room_bytes(buf_bytes), SOCKET_ID_ANY);
 	int status = m->mbufs == NULL ? -rte_errno : 0;
 	if (status == 0)
 		status = buf_pool_from_mempool(&m->bufs, m->mbufs, buf_bytes);
@@ -69,6 +70,11 @@ int mempool_create(struct mempool **out, uint32_t count, uint32_t buf_bytes,
 struct buf_pool *mempool_bufs(struct mempool *m)
 {
 	return m->bufs;
+}
+
+struct rte_mempool *mempool_mbufs(struct mempool *m)
+{
+	return m->mbufs;
 }
 
 void mempool_destroy(struct mempool *m)

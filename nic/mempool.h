@@ -14,6 +14,7 @@
 
 struct buf_pool;
 struct mempool;
+struct rte_mempool;
 
 /* EAL memory a pool takes, roughly; for eal_config.memory_bytes. */
 size_t mempool_memory_bytes(uint32_t count, uint32_t buf_bytes, uint32_t worker_count);
@@ -21,5 +22,7 @@ size_t mempool_memory_bytes(uint32_t count, uint32_t buf_bytes, uint32_t worker_
 int mempool_create(struct mempool **out, uint32_t count, uint32_t buf_bytes,
 		uint32_t worker_count, char error[512]);
 struct buf_pool *mempool_bufs(struct mempool *m);
+/* For a port that receives into the buffers. */
+struct rte_mempool *mempool_mbufs(struct mempool *m);
 /* Every buffer must be back.  NULL is accepted. */
 void mempool_destroy(struct mempool *m);

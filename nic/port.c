@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/wire/buf.h"
 #include "nic/interrupt_thread.h"
 #include "nic/port_driver.h"
 #include "nic/port_mtu.h"
@@ -52,6 +53,7 @@ struct port {
 	bool has_rss, is_raw, is_ipv6;
 	enum port_steering steering;
 	struct rte_mempool *rx_pool;
+	bool has_bufs; /* then the pool is not ours */
 	struct rte_ring *handed[PORT_QUEUES_MAX];
 	struct port_user users[PORT_USERS_MAX];
 };
@@ -59,6 +61,19 @@ struct port {
 static uint32_t rx_bufs(const struct port_driver *driver, uint32_t descriptors)
 {
 	return (driver->has_second_ring ? 2 : 1) * descriptors + driver->rx_bufs;
+}
+
+/* In memory between two, one frame for each buffer.  The head is that of IPv4. */
+uint32_t port_receive_bufs(const struct port_config *config)
+{
+	const struct port_driver *driver = port_driver_find(config->name);
+
+	if (config->buf_bytes == 0 || config->is_raw || config->is_ipv6 || !driver->is_memory ||
+			driver->passes_on ||
+			config->mtu + ETHERNET_BYTES < BUF_HEAD_BYTES + config->buf_bytes)
+		return 0;
+	return RTE_MAX(config->queue_count, config->worker_count) *
+			(rx_bufs(driver, config->rx_descriptors) + RX_SLACK);
 }
 
 /* With what a driver wants around it, and what rounds the size of a slot. */
@@ -81,7 +96,8 @@ size_t port_memory_bytes(const struct port_config *config)
 		slack = MEMORY_SLACK_LARGE;
 	}
 
-	size_t frames = rx_bufs(driver, config->rx_descriptors) + config->tx_descriptors + slack;
+	size_t frames = config->tx_descriptors + slack;
+	frames += port_receive_bufs(config) == 0 ? rx_bufs(driver, config->rx_descriptors) : 0;
 	frames += queues > 1 && !driver->pairs ? HANDED_COUNT : 0;
 	return (queues * frames + config->spare_bufs) * frame + MEMORY_DEVICE_BYTES;
 }
@@ -132,20 +148,27 @@ static uint16_t bounded(uint16_t wanted, const struct rte_eth_desc_lim *limits)
 }
 
 /* Room for one frame in one piece. */
-static int make_pool(struct port *p, uint32_t spare_bufs, const struct rte_eth_dev_info *info)
+static int make_pool(struct port *p, const struct port_config *config,
+		const struct rte_eth_dev_info *info)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t room = port_mtu_receive_bytes(p->mtu, info) + RTE_PKTMBUF_HEADROOM;
 
 	if (room < RTE_MBUF_DEFAULT_BUF_SIZE)
 		room = RTE_MBUF_DEFAULT_BUF_SIZE;
+	p->has_bufs = config->bufs != NULL && p->is_memory && port_receive_bufs(config) > 0 &&
+			room <= rte_pktmbuf_data_room_size(config->bufs);
+	if (p->has_bufs) {
+		p->rx_pool = config->bufs;
+		return 0;
+	}
 	snprintf(name, sizeof(name), "weir_rx_%u", p->id);
 	uint32_t count = rx_bufs(p->traits, p->rx_descriptors) + RX_SLACK;
 
 	if (p->queue_count > 1 && !p->traits->pairs && !p->is_raw)
 		count += HANDED_COUNT;
-	p->rx_pool = rte_pktmbuf_pool_create(name, p->queue_count * count + spare_bufs, POOL_CACHE,
-			0, (uint16_t)room, SOCKET_ID_ANY);
+	p->rx_pool = rte_pktmbuf_pool_create(name, p->queue_count * count + config->spare_bufs,
+			POOL_CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
 	return p->rx_pool != NULL ? 0 : -ENOMEM;
 }
 
@@ -259,7 +282,7 @@ static int configure(struct port *p, const struct port_config *config,
 		rc = rte_eth_dev_adjust_nb_rx_tx_desc(
 				p->id, &p->rx_descriptors, &p->tx_descriptors);
 	if (rc == 0)
-		rc = make_pool(p, config->spare_bufs, &info);
+		rc = make_pool(p, config, &info);
 	if (rc == 0)
 		rc = make_rings(p);
 	return rc == 0 ? set_up_queues(p) : rc;
@@ -400,7 +423,8 @@ void port_destroy(struct port *p)
 	port_stop(p);
 	for (uint32_t q = 0; q < p->queue_count; q++)
 		rte_ring_free(p->handed[q]);
-	rte_mempool_free(p->rx_pool);
+	if (!p->has_bufs)
+		rte_mempool_free(p->rx_pool);
 	free(p);
 }
 
@@ -462,6 +486,11 @@ bool port_joins_two(const struct port *p)
 bool port_is_memory(const struct port *p)
 {
 	return p->is_memory;
+}
+
+bool port_receives_bufs(const struct port *p)
+{
+	return p->has_bufs;
 }
 
 uint16_t port_udp_port(const struct port *p)

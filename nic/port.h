@@ -42,7 +42,13 @@ struct port_config {
 	bool is_ipv6;              /* frames to those UDP ports are of IPv6 */
 	bool is_raw;               /* anybody's packets: no queue has a UDP port */
 	uint32_t spare_bufs;       /* received packets that may be anywhere else meanwhile */
+	uint32_t buf_bytes;        /* of those that a link carries; 0: it may carry any */
+	struct rte_mempool *bufs;  /* theirs, for port_create; borrowed */
 };
+
+/* Buffers that a port takes from their own pool, to receive into: those whose frames hold a whole
+ * one.  0: it has a pool of its own. */
+uint32_t port_receive_bufs(const struct port_config *config);
 
 /* What it will take of the EAL, which must be told before. */
 size_t port_memory_bytes(const struct port_config *config);
@@ -70,6 +76,8 @@ enum port_steering port_steering(const struct port *p);
 struct rte_ring *port_handed(const struct port *p, uint32_t queue);
 /* Its wire has two ends, and no more. */
 bool port_joins_two(const struct port *p);
+/* What it receives lies in buffers (wire/buf.h), each in the private area of its mbuf. */
+bool port_receives_bufs(const struct port *p);
 /* Its frames stay in memory that it shares with the other end, into which they are copied. */
 bool port_is_memory(const struct port *p);
 uint16_t port_udp_port(const struct port *p);

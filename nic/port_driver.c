@@ -22,7 +22,7 @@ static const struct port_driver drivers[] = {
 		{.name = "net_af_xdp", .rx_bufs = 3 * 2048},
 		{.name = "net_vhost", .is_memory = true, .copies = true, .pairs = true},
 		{.name = "net_pcap", .copies = true},
-		{.name = "net_ring", .is_memory = true, .pairs = true},
+		{.name = "net_ring", .is_memory = true, .passes_on = true, .pairs = true},
 		{.name = "net_tap", .copies = true, .spreads = true},
 		{.name = "net_virtio_user",
 				.is_memory = true,

@@ -18,6 +18,7 @@ struct port_driver {
 	bool has_slot_size;  /* bsize=, the same; frames larger than that overrun its ring */
 	bool loses_unseen;   /* on the way from the kernel's interface, and counts none of it */
 	bool is_memory;   /* shared with the other end; no wire */
+	bool passes_on;   /* what it receives is the sender's own memory */
 	bool pairs;       /* joins two; what one queue sends comes in at the same one there */
 	bool spreads;     /* over its queues, whether asked or not */
 	bool fills_all;   /* and over those that nobody set up, too */

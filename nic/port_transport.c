@@ -37,7 +37,7 @@ struct port_transport {
 	uint16_t port_id, queue;
 	uint32_t queue_count;
 	uint16_t udp_port; /* of queue 0 */
-	bool can_refer;
+	bool can_refer, receives_bufs;
 	struct transport_counters counters;
 	struct rte_mempool *heads, *references;
 	uint64_t tried_ns; /* to start the port */
@@ -242,6 +242,11 @@ static uint32_t receive_mbufs(struct port_transport *t, struct rte_mbuf **mbufs,
 	return got + (handed != NULL ? hand_over(t, mbufs + got, more) : more);
 }
 
+static struct buf *buf_of(const struct port_transport *t, struct rte_mbuf *m)
+{
+	return t->receives_bufs && m->nb_segs == 1 ? rte_mbuf_to_priv(m) : NULL;
+}
+
 static uint32_t transport_receive(struct transport *transport, struct frame_in *frames,
 		uint32_t count)
 {
@@ -254,6 +259,7 @@ static uint32_t transport_receive(struct transport *transport, struct frame_in *
 	got = receive_mbufs(t, mbufs, count);
 	for (uint32_t i = 0; i < got; i++) {
 		frames[i].handle = mbufs[i];
+		frames[i].buf = buf_of(t, mbufs[i]);
 		frames[i].bytes = received_bytes(mbufs[i],
 				t->flat + (size_t)i * t->transport.frame_bytes_max,
 				t->transport.frame_bytes_max, &frames[i].size);
@@ -265,13 +271,16 @@ static void transport_release(struct transport *transport, const struct frame_in
 		uint32_t count)
 {
 	struct rte_mbuf *mbufs[BURST_MAX];
+	uint32_t n = 0;
 
 	(void)transport;
-	for (uint32_t from = 0, n; from < count; from += n) {
-		n = RTE_MIN(count - from, (uint32_t)BURST_MAX);
-		for (uint32_t i = 0; i < n; i++)
-			mbufs[i] = frames[from + i].handle;
-		rte_pktmbuf_free_bulk(mbufs, n);
+	for (uint32_t i = 0; i < count; i++) {
+		if (frames[i].handle != NULL)
+			mbufs[n++] = frames[i].handle;
+		if (n == BURST_MAX || i + 1 == count) {
+			rte_pktmbuf_free_bulk(mbufs, n);
+			n = 0;
+		}
 	}
 }
 
@@ -320,6 +329,7 @@ int port_transport_create(struct port_transport **out, struct port *port, uint32
 	t->queue_count = port_queue_count(port);
 	t->udp_port = port_udp_port(port);
 	t->can_refer = port_can_refer(port);
+	t->receives_bufs = port_receives_bufs(port);
 	t->flat = lines_alloc((size_t)BURST_MAX * t->transport.frame_bytes_max);
 	if (t->flat == NULL || make_pools(t) != 0) {
 		port_transport_destroy(t);

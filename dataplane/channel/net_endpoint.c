@@ -146,7 +146,7 @@ static struct net_link *find_link(const struct net_endpoint *e, uint64_t token)
 }
 
 /* Returns how many pieces of buffers were in it. */
-static uint32_t take_frame(struct net_endpoint *e, const struct frame_in *in, uint64_t now_ns)
+static uint32_t take_frame(struct net_endpoint *e, struct frame_in *in, uint64_t now_ns)
 {
 	const uint8_t *payload;
 	uint32_t payload_bytes;
@@ -167,10 +167,15 @@ static uint32_t take_frame(struct net_endpoint *e, const struct frame_in *in, ui
 	}
 
 	struct net_link *l = find_link(e, f.token);
+	bool is_lent = in->buf != NULL && f.kind == NET_FRAME_DATA && f.channel == 1;
+	if (is_lent)
+		f.buf = in->buf;
 	if (l != NULL)
 		net_link_receive(l, &f, in->size, now_ns);
 	else
 		e->counters.unknown++;
+	if (is_lent && f.buf == NULL)
+		in->handle = NULL;
 	return f.kind == NET_FRAME_DATA ? f.channel : 0;
 }
 

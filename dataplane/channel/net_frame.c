@@ -16,13 +16,16 @@ enum {
 	KIND_AT = 3,
 	BARE = 0x80, /* in a kind */
 	CRC_AT = 4,
-	COUNT_FROM_END = 2, /* of the 24 bytes */
+	COUNT_AT = 22,
 	CREDIT_BYTES = 16,
 	LIST_AT = 28, /* of credits */
 	WORDS_AT = 32,
 	NO_RECORD = 0xffff,
 	FLAG_ALL_PROCESSED = 1,
+	IPV4_PATH_BYTES = 42,
 };
+static_assert((int)IPV4_PATH_BYTES + NET_FRAME_DATA_BYTES == (int)BUF_HEAD_BYTES,
+		"a port can receive a buffer where it is to lie");
 /* Frames without a body lie in their head, and in the smallest frame a path may have. */
 static_assert(NET_PATH_BYTES_MAX - 14 + NET_FRAME_DATA_BYTES <= LINK_HEADERS_BYTES_MAX,
 		"the largest buffer fits one frame");
@@ -102,6 +105,8 @@ void net_frame_begin(struct frame_out *f, const struct net_path *p,
 
 	net_path_begin(p, f);
 	put(f, &s, sizeof(s));
+	if (start->kind == NET_FRAME_DATA)
+		put16(f, 0);
 }
 
 static struct piece describe(const struct net_piece *piece)
@@ -122,16 +127,18 @@ static struct piece describe(const struct net_piece *piece)
 	};
 }
 
-static void set_count(struct frame_out *f, uint16_t count)
+/* Of a frame of data, whose pieces are still to come. */
+static uint8_t *count_of(struct frame_out *f)
 {
-	memcpy(f->head + f->head_bytes - COUNT_FROM_END, &count, sizeof(count));
+	return f->head + f->head_bytes - NET_FRAME_PIECES_AT + COUNT_AT;
 }
 
 void net_frame_put_data(struct frame_out *f, const struct net_piece *piece)
 {
+	const uint16_t count = 1;
 	struct piece p = describe(piece);
 
-	set_count(f, 1);
+	memcpy(count_of(f), &count, sizeof(count));
 	put(f, &p, NET_FRAME_PIECE_BYTES);
 	if (piece->bytes == 0)
 		return;
@@ -158,8 +165,9 @@ void net_frame_share_data(struct frame_out *f, const struct net_piece *piece)
 	uint16_t count;
 
 	CHECK(f->body_bytes + NET_FRAME_PIECE_BYTES + piece->bytes <= f->scratch_bytes);
-	memcpy(&count, f->head + f->head_bytes - COUNT_FROM_END, sizeof(count));
-	set_count(f, count + 1u);
+	memcpy(&count, count_of(f), sizeof(count));
+	count++;
+	memcpy(count_of(f), &count, sizeof(count));
 	memcpy(f->scratch + f->body_bytes, &p, NET_FRAME_PIECE_BYTES);
 	f->body_bytes += NET_FRAME_PIECE_BYTES;
 	memcpy(f->scratch + f->body_bytes, piece->buf->data + piece->offset, piece->bytes);
@@ -217,14 +225,16 @@ static uint32_t checksum(const uint8_t *bytes, uint32_t size)
 void net_frame_end(struct frame_out *f, const struct net_path *p)
 {
 	uint8_t *ours = f->head + p->byte_count;
-	bool is_bare = p->has_bare_bodies && f->owner != NULL;
 
-	if (is_bare)
+	if (p->has_bare_bodies && f->owner != NULL) {
 		ours[KIND_AT] |= BARE;
-	uint32_t crc = checksum(ours, f->head_bytes - p->byte_count);
-	if (f->body_bytes > 0 && !is_bare)
-		crc = crc32c(crc, f->body, f->body_bytes);
-	memcpy(ours + CRC_AT, &crc, sizeof(crc));
+	} else {
+		uint32_t crc = checksum(ours, f->head_bytes - p->byte_count);
+
+		if (f->body_bytes > 0)
+			crc = crc32c(crc, f->body, f->body_bytes);
+		memcpy(ours + CRC_AT, &crc, sizeof(crc));
+	}
 	net_path_end(p, f);
 }
 
@@ -263,11 +273,14 @@ static bool is_piece(const struct piece *p, uint32_t left)
 
 static int decode_data(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 {
-	uint32_t at = NET_FRAME_BYTES, count = f->channel;
+	uint32_t at = NET_FRAME_PIECES_AT, count = f->channel;
 	struct piece p;
 
+	if (size < at)
+		return -EBADMSG;
 	f->pieces = bytes + at;
 	f->pieces_end = bytes + size;
+	f->buf = NULL;
 	for (; count > 0 && size - at >= NET_FRAME_PIECE_BYTES; count--) {
 		memcpy(&p, bytes + at, NET_FRAME_PIECE_BYTES);
 		at += NET_FRAME_PIECE_BYTES;
@@ -296,6 +309,7 @@ bool net_frame_next_piece(
 			.payload_bytes = p.bytes,
 			.watermark = p.watermark,
 			.payload = *at + NET_FRAME_PIECE_BYTES,
+			.buf = f->buf,
 			.channel = p.channel,
 	};
 	*at += NET_FRAME_PIECE_BYTES + p.bytes;
@@ -369,7 +383,7 @@ int net_frame_decode(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 	if (f->is_bare && (f->kind != NET_FRAME_DATA || s.channel != 1 ||
 					  size < NET_FRAME_DATA_BYTES))
 		return -EBADMSG;
-	if (s.crc != checksum(bytes, f->is_bare ? (uint32_t)NET_FRAME_DATA_BYTES : size))
+	if (s.crc != (f->is_bare ? 0 : checksum(bytes, size)))
 		return -EILSEQ;
 	f->token = s.token;
 	f->number = s.number;

@@ -10,17 +10,19 @@
  *
  * Little endian.  Every frame starts with 24 bytes:
  *
- *      0  magic 0x7277   2  version   3  kind, and 0x80: bare   4  CRC32C of all but itself
+ *      0  magic 0x7277   2  version   3  kind, and 0x80: bare
+ *      4  CRC32C of all but itself; of a bare one 0
  *      8  token, of the pair of attempts that the link joins
  *     16  number, of this transmission: what is sent again gets a new one
  *     20  age: number - age is the oldest the sender still waits to hear of
  *     22  channel, counted by its producer's side; of DATA: how many pieces
  *
- * DATA is numbered: pieces of buffers, of any channels, one behind the other.  Each:
+ * DATA is numbered: 24 nothing, 26 pieces of buffers, of any channels, one behind the other.  Each:
  *      0  sequence, low half   4  offset   6  size of the buffer   8  announcement it must wait for
  *     12  first record, 0xffff: none   14  bytes in here   16  watermark   24  channel
  *     26  nothing   28  the bytes
- *     A bare one has one piece, whose bytes are not in the sum: both ends are on one host.
+ *     A bare one has one piece: both ends are memory of one host, where nothing is summed.
+ *     Behind Ethernet, IPv4 and UDP the bytes of the first begin at 96: copies want 16 and more.
  * EVENT is numbered: one event of the control lane.   24  checkpoint id   32  time stamp
  *     40  aligned timeout   48  cut   56  watermark   64  announcement   68  snapshot kind
  *     69  alignment   70  event kind   71  stop mode   72  boundary
@@ -39,13 +41,14 @@ struct frame_out;
 
 enum {
 	NET_FRAME_BYTES = 24,
+	NET_FRAME_PIECES_AT = 26,
 	NET_FRAME_PIECE_BYTES = 28, /* in front of its bytes */
-	NET_FRAME_DATA_BYTES = NET_FRAME_BYTES + NET_FRAME_PIECE_BYTES,
+	NET_FRAME_DATA_BYTES = NET_FRAME_PIECES_AT + NET_FRAME_PIECE_BYTES,
 	NET_FRAME_EVENT_BYTES = 80,
 	NET_FRAME_CREDITS_MAX = 24,
 	NET_FRAME_SPAN = 2048, /* numbers a sender may wait to hear of; bits of an ACK */
 	NET_FRAME_WORDS_MAX = NET_FRAME_SPAN / 64,
-	NET_FRAME_VERSION = 2,
+	NET_FRAME_VERSION = 3,
 };
 
 enum net_frame_kind {
@@ -78,6 +81,7 @@ struct net_frame_piece {
 	uint32_t offset, buf_bytes, payload_bytes;
 	int64_t watermark;
 	const uint8_t *payload;
+	struct buf *buf; /* in whose memory the frame lies, or NULL: who keeps it, sets that */
 	uint16_t channel;
 };
 
@@ -86,9 +90,10 @@ struct net_frame {
 	uint32_t number;
 	uint16_t age, channel;
 	uint8_t kind;
-	bool is_bare; /* its bytes were not summed */
+	bool is_bare; /* it was not summed */
 	/* data */
 	const uint8_t *pieces, *pieces_end;
+	struct buf *buf; /* of its one piece; decode knows none */
 	/* event */
 	struct event event;
 	/* credit */

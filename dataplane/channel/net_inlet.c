@@ -36,16 +36,29 @@ static bool is_piece(const struct net_inlet *in, const struct net_frame_piece *p
 			p->payload_bytes == (left < in->payload_max ? left : in->payload_max);
 }
 
+/* The buffer that the piece is, or one to copy it into; NULL: the pool has none. */
+static struct buf *find_buf(struct net_inlet *in, struct net_frame_piece *p)
+{
+	struct buf *b = p->buf;
+
+	if (b == NULL || b->pool != in->pool || p->payload != b->data ||
+			p->payload_bytes != p->buf_bytes)
+		return buf_alloc(in->pool);
+	buf_begin(b);
+	p->buf = NULL;
+	return b;
+}
+
 /* The first piece of a buffer: it may be any. */
 static int begin(struct net_inlet *in, struct net_inlet_slot *s, uint64_t sequence,
-		const struct net_frame_piece *p)
+		struct net_frame_piece *p)
 {
 	uint32_t pieces = net_pieces_of(p->buf_bytes, in->payload_max);
 
 	if (p->buf_bytes > in->pool->capacity_bytes || pieces > NET_PIECES_MAX)
 		return -EPROTO;
 
-	struct buf *b = buf_alloc(in->pool);
+	struct buf *b = find_buf(in, p);
 	if (b == NULL)
 		return -EAGAIN;
 	b->sequence = sequence;
@@ -67,10 +80,11 @@ static void keep(struct net_inlet *in, struct net_inlet_slot *s, const struct ne
 		return;
 	s->arrived[index / 64] |= bit;
 	s->missing_count--;
-	memcpy(s->buf->data + p->offset, p->payload, p->payload_bytes);
+	if (p->payload != s->buf->data)
+		memcpy(s->buf->data + p->offset, p->payload, p->payload_bytes);
 }
 
-int net_inlet_take_data(struct net_inlet *in, const struct net_frame_piece *p)
+int net_inlet_take_data(struct net_inlet *in, struct net_frame_piece *p)
 {
 	int32_t ahead = (int32_t)(p->sequence - (uint32_t)in->pushed);
 

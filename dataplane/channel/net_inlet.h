@@ -11,8 +11,9 @@
  *          again), -EPROTO the peer does not keep the agreement.
  * Life     init, { take_*, deliver, credit }*, clear.
  *
- * One copy: from the frame into the buffer.  A buffer is handed over when the announcement it names
- * has been (DESIGN "Order between the lanes").
+ * One copy: from the frame into the buffer; none where a frame lies in a buffer of the pool and is
+ * all of it.  A buffer is handed over when the announcement it names has been (DESIGN "Order
+ * between the lanes").
  */
 
 #include "dataplane/channel/net_frame.h"
@@ -47,7 +48,8 @@ struct net_inlet {
 void net_inlet_init(struct net_inlet *in, struct ring_channel *ring, struct buf_pool *pool,
 		uint32_t payload_max);
 
-int net_inlet_take_data(struct net_inlet *in, const struct net_frame_piece *piece);
+/* The piece's buf is NULL afterwards when it was kept. */
+int net_inlet_take_data(struct net_inlet *in, struct net_frame_piece *piece);
 int net_inlet_take_event(struct net_inlet *in, const struct net_frame *f);
 
 /* Hands over what is in order.  Returns how many events and buffers. */

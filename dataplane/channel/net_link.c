@@ -158,7 +158,7 @@ static void take_credits(struct net_link *l, const struct net_frame *f)
 }
 
 /* Those that find room; what comes again is known by its number in its channel. */
-static int take_pieces(struct net_link *l, const struct net_frame *f)
+static int take_pieces(struct net_link *l, struct net_frame *f)
 {
 	const uint8_t *at = f->pieces;
 	struct net_frame_piece piece;
@@ -169,6 +169,7 @@ static int take_pieces(struct net_link *l, const struct net_frame *f)
 				? net_inlet_take_data(&l->inlets[piece.channel], &piece)
 				: -EPROTO;
 
+		f->buf = piece.buf;
 		if (one == -EPROTO)
 			return one;
 		if (one != 0)
@@ -178,7 +179,7 @@ static int take_pieces(struct net_link *l, const struct net_frame *f)
 }
 
 /* 0: all of it is here.  -EAGAIN: it found no room.  -EPROTO. */
-static int take_content(struct net_link *l, const struct net_frame *f)
+static int take_content(struct net_link *l, struct net_frame *f)
 {
 	switch (f->kind) {
 	case NET_FRAME_DATA:
@@ -198,7 +199,7 @@ static int take_content(struct net_link *l, const struct net_frame *f)
 	}
 }
 
-static void receive_numbered(struct net_link *l, const struct net_frame *f)
+static void receive_numbered(struct net_link *l, struct net_frame *f)
 {
 	enum net_arrival arrival = net_received_look(&l->received, f->number, f->age);
 
@@ -224,7 +225,7 @@ static void receive_numbered(struct net_link *l, const struct net_frame *f)
 				"ends)");
 }
 
-void net_link_receive(struct net_link *l, const struct net_frame *f, uint32_t size, uint64_t now_ns)
+void net_link_receive(struct net_link *l, struct net_frame *f, uint32_t size, uint64_t now_ns)
 {
 	CHECK(f->token == l->config.token);
 	l->counters.frames_in++;

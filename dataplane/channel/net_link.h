@@ -69,9 +69,9 @@ int net_link_create(struct net_link **out, const struct net_link_config *config)
 
 uint64_t net_link_token(const struct net_link *l);
 
-/* A decoded frame with the link's token, of `size` bytes on the wire. */
-void net_link_receive(
-		struct net_link *l, const struct net_frame *f, uint32_t size, uint64_t now_ns);
+/* A decoded frame with the link's token, of `size` bytes on the wire; its buf is NULL afterwards
+ * when it was kept. */
+void net_link_receive(struct net_link *l, struct net_frame *f, uint32_t size, uint64_t now_ns);
 
 /* Between wire and rings: hands over, takes, sees what is lost.  Returns how much it did. */
 uint32_t net_link_pump(struct net_link *l, uint64_t now_ns);

@@ -14,7 +14,7 @@
  * one reference to the body's owner travels with a frame that was taken, and the transport releases
  * it when it no longer reads the body; a body without an owner is copied at once.  Who makes frames
  * may give them scratch memory for such a body.  An incoming frame is one piece of memory, the
- * receiver's until it is released.
+ * receiver's until it is released; when that is a buffer's, the receiver may keep the buffer.
  */
 
 #include "dataplane/base/limits.h"
@@ -45,7 +45,10 @@ struct frame_out {
 struct frame_in {
 	const uint8_t *bytes;
 	uint32_t size;
-	void *handle; /* the transport's own */
+	void *handle;    /* the transport's own; NULL: there is nothing to release */
+	/* `bytes` lie in it, from BUF_HEAD_BYTES before its data on; NULL: in none.  Who keeps it
+	 * sets `handle` to NULL. */
+	struct buf *buf;
 };
 
 /* Of frames that came in at a queue whose worker is not theirs.  They only grow; the worker writes

@@ -58,14 +58,21 @@ struct buf_pool {
 int buf_pool_from_heap(struct buf_pool **out, uint32_t capacity_bytes, uint32_t buf_count);
 
 /* Takes over the bufs of a mempool made by rte_pktmbuf_pool_create with priv_size
- * BUF_PRIVATE_BYTES and data room buf_mempool_room_bytes(capacity_bytes); the mempool stays the
- * caller's and must outlive the pool.  Per-lcore caches hide buffers from others: the mempool
- * needs buf_mempool_count(...) of them for `buf_count` to be had at any time.  -EINVAL when the
- * room or the private area is too small, -ENOMEM. */
+ * buf_mempool_private_bytes(capacity_bytes) and data room buf_mempool_room_bytes(capacity_bytes);
+ * the mempool stays the caller's and must outlive the pool.  Per-lcore caches hide buffers from
+ * others: the mempool needs buf_mempool_count(...) of them for `buf_count` to be had at any time.
+ * A port may receive into its mbufs: the bytes of a frame that carries a whole buffer behind a head
+ * of BUF_HEAD_BYTES then lie where those of the buf do.  -EINVAL when the room or the private area
+ * is too small, -ENOMEM. */
 int buf_pool_from_mempool(
 		struct buf_pool **out, struct rte_mempool *mempool, uint32_t capacity_bytes);
 
-enum { BUF_PRIVATE_BYTES = LINE_BYTES };
+enum {
+	BUF_HEAD_BYTES = 96,           /* in front of `data` */
+	BUF_PORT_HEADROOM_BYTES = 128, /* in front of that: a port's own */
+	BUF_PORT_BYTES = 96,           /* behind the bytes at least: frames may be longer */
+	BUF_PORT_STEP_BYTES = 1024,    /* some ports have slots of whole ones */
+};
 
 /* Buffers of whole blocks are aligned to them: a file system takes their writes past the page cache
  * side by side, and others one after the other (ext4 asks for that even of memory). */
@@ -74,9 +81,18 @@ static inline uint32_t buf_align_bytes(uint32_t capacity_bytes)
 	return capacity_bytes % BUF_BLOCK_BYTES == 0 ? BUF_BLOCK_BYTES : BUF_ALIGN_BYTES;
 }
 
+/* The buf, and what may be lost to the alignment. */
+static inline uint32_t buf_mempool_private_bytes(uint32_t capacity_bytes)
+{
+	return LINE_BYTES + buf_align_bytes(capacity_bytes);
+}
+
 static inline uint32_t buf_mempool_room_bytes(uint32_t capacity_bytes)
 {
-	return capacity_bytes + buf_align_bytes(capacity_bytes);
+	uint32_t frame_bytes = BUF_HEAD_BYTES + capacity_bytes + BUF_PORT_BYTES;
+
+	return BUF_PORT_HEADROOM_BYTES + (frame_bytes + BUF_PORT_STEP_BYTES - 1) /
+			BUF_PORT_STEP_BYTES * BUF_PORT_STEP_BYTES;
 }
 
 /* `thread_count` lcores, each with a cache of `cache_count` buffers (it may keep half as many
@@ -97,6 +113,17 @@ uint32_t buf_pool_regions(const struct buf_pool *pool, struct iovec *regions, ui
 /* Every buf must be back.  NULL is accepted. */
 void buf_pool_destroy(struct buf_pool *pool);
 
+/* Makes it an empty buffer with one reference: what a port had of the pool. */
+static inline void buf_begin(struct buf *b)
+{
+	b->size_bytes = 0;
+	b->first_record = BUF_NO_RECORD;
+	b->announcement = 0;
+	b->sequence = 0;
+	b->watermark = INT64_MIN;
+	atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
+}
+
 /* An empty buffer with one reference, or NULL. */
 static inline struct buf *buf_alloc(struct buf_pool *pool)
 {
@@ -104,12 +131,7 @@ static inline struct buf *buf_alloc(struct buf_pool *pool)
 
 	if (__builtin_expect(b == NULL, 0))
 		return NULL;
-	b->size_bytes = 0;
-	b->first_record = BUF_NO_RECORD;
-	b->announcement = 0;
-	b->sequence = 0;
-	b->watermark = INT64_MIN;
-	atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
+	buf_begin(b);
 	return b;
 }
 

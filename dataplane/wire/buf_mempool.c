@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-static_assert(sizeof(struct buf) <= BUF_PRIVATE_BYTES, "a buf fits the private area");
-static_assert(BUF_BYTES_MAX + BUF_BLOCK_BYTES <= UINT16_MAX, "a segment fits an mbuf");
+static_assert((int)BUF_PORT_HEADROOM_BYTES == (int)RTE_PKTMBUF_HEADROOM, "what ports leave free");
+static_assert(BUF_PORT_HEADROOM_BYTES + BUF_HEAD_BYTES + BUF_BYTES_MAX + BUF_PORT_BYTES +
+				BUF_PORT_STEP_BYTES <=
+				UINT16_MAX,
+		"a segment fits an mbuf");
 
 struct mbuf_pool {
 	struct buf_pool pool;
@@ -85,17 +88,22 @@ static const struct buf_pool_ops mbuf_ops = {
 
 static void make_buf(struct rte_mempool *mempool, void *pool, void *object, unsigned int index)
 {
+	const uint32_t head = RTE_PKTMBUF_HEADROOM + BUF_HEAD_BYTES;
 	struct rte_mbuf *m = object;
 	struct buf *b = rte_mbuf_to_priv(m);
 	uint32_t capacity = ((struct buf_pool *)pool)->capacity_bytes;
+	uint8_t *behind = (uint8_t *)b + LINE_BYTES;
 
 	(void)mempool;
 	(void)index;
 	*b = (struct buf){
-			.data = RTE_PTR_ALIGN_CEIL(m->buf_addr, buf_align_bytes(capacity)),
+			.data = RTE_PTR_ALIGN_CEIL(behind + head, buf_align_bytes(capacity)),
 			.capacity_bytes = capacity,
 			.pool = pool,
 	};
+	/* Down from the end of the private area; where the mbuf's bytes end goes down with it. */
+	m->buf_iova -= (uint64_t)((uint8_t *)m->buf_addr - (b->data - head));
+	m->buf_addr = b->data - head;
 }
 
 int buf_pool_from_mempool(
@@ -104,7 +112,7 @@ int buf_pool_from_mempool(
 	if (capacity_bytes == 0 || capacity_bytes > BUF_BYTES_MAX ||
 			rte_pktmbuf_data_room_size(mempool) <
 					buf_mempool_room_bytes(capacity_bytes) ||
-			rte_pktmbuf_priv_size(mempool) < sizeof(struct buf))
+			rte_pktmbuf_priv_size(mempool) < buf_mempool_private_bytes(capacity_bytes))
 		return -EINVAL;
 
 	struct mbuf_pool *made = calloc(1, sizeof(*made));

@@ -21,7 +21,7 @@ local alignments = {
 local f = {
 	version = ProtoField.uint8("weir.version", "Version"),
 	kind = ProtoField.uint8("weir.kind", "Kind", base.DEC, kinds, 0x7f),
-	bare = ProtoField.bool("weir.bare", "Bytes are not summed", 8, nil, 0x80),
+	bare = ProtoField.bool("weir.bare", "Not summed", 8, nil, 0x80),
 	checksum = ProtoField.uint32("weir.checksum", "CRC32C", base.HEX),
 	token = ProtoField.uint64("weir.token", "Token of the attempts", base.HEX),
 	number = ProtoField.uint32("weir.number", "Number of this transmission"),
@@ -79,15 +79,15 @@ local function piece(b, tree, at)
 end
 
 local function data(b, tree)
-	local count, at = b(22, 2):le_uint(), 24
+	local count, at = b(22, 2):le_uint(), 26
 	tree:add_le(f.pieces, b(22, 2))
 	for _ = 1, count do
 		if at == nil or at + 28 > b:len() then break end
 		at = piece(b, tree, at)
 	end
 	local more = count > 1 and string.format(" and %d more", count - 1) or ""
-	return string.format("channel %d buffer %d at %d of %d%s", b(48, 2):le_uint(),
-		b(24, 4):le_uint(), b(28, 2):le_uint(), b(30, 2):le_uint(), more)
+	return string.format("channel %d buffer %d at %d of %d%s", b(50, 2):le_uint(),
+		b(26, 4):le_uint(), b(30, 2):le_uint(), b(32, 2):le_uint(), more)
 end
 
 local function event(b, tree)
@@ -133,10 +133,10 @@ local function ack(b, tree)
 	return string.format("base %d", b(24, 4):le_uint())
 end
 
-local parts = { [1] = { data, 52 }, [2] = { event, 80 }, [3] = { credit, 28 }, [4] = { ack, 32 } }
+local parts = { [1] = { data, 54 }, [2] = { event, 80 }, [3] = { credit, 28 }, [4] = { ack, 32 } }
 
 local function is_ours(b)
-	return b:len() >= 24 and b(0, 2):le_uint() == 0x7277 and b(2, 1):uint() == 2
+	return b:len() >= 24 and b(0, 2):le_uint() == 0x7277 and b(2, 1):uint() == 3
 end
 
 function weir.dissector(b, info, root)

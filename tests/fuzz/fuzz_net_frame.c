@@ -51,11 +51,10 @@ static void mend(uint8_t *bytes, uint32_t size)
 
 	if (size < 24)
 		return;
-	memcpy(bytes, "\x77\x72\x02", 3);
+	memcpy(bytes, "\x77\x72\x03", 3);
 	memset(bytes + 4, 0, 4);
 	memcpy(bytes + 8, &token, 8);
-	bool is_bare = (bytes[3] & 0x80) != 0 && size > NET_FRAME_DATA_BYTES;
-	uint32_t crc = crc32c(0, bytes, is_bare ? (uint32_t)NET_FRAME_DATA_BYTES : size);
+	uint32_t crc = (bytes[3] & 0x80) != 0 ? 0 : crc32c(0, bytes, size);
 	memcpy(bytes + 4, &crc, 4);
 }
 

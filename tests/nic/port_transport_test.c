@@ -2,7 +2,9 @@
 
 #include "nic/port_transport.h"
 
+#include "dataplane/wire/buf.h"
 #include "nic/eal.h"
+#include "nic/mempool.h"
 #include "nic/port.h"
 #include "tests/support/link_world.h"
 
@@ -14,18 +16,37 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEPS_MAX = 5000000, UP_TRIES = 3000 };
+enum { STEPS_MAX = 5000000, UP_TRIES = 3000, BUF_BYTES = 32768, BUFS = 300 };
 
 struct rig {
 	char directory[64];
 	struct port *ports[2];
 	struct port_transport *transports[2];
+	struct mempool *bufs; /* that both receive into, or NULL */
 };
+
+static struct port_config port_of(int end, uint32_t mtu)
+{
+	return (struct port_config){.name = end == 0 ? "net_memif0" : "net_memif1",
+			.mtu = mtu, .rx_descriptors = 512, .tx_descriptors = 512,
+			.worker_count = 1, .udp_port = 6125, .buf_bytes = BUF_BYTES};
+}
+
+static void make_bufs(struct rig *r, uint32_t mtu)
+{
+	struct port_config port = port_of(0, mtu);
+	uint32_t count = port_receive_bufs(&port);
+	char error[512];
+
+	if (count > 0)
+		cr_assert_eq(mempool_create(&r->bufs, BUFS + 2 * count, BUF_BYTES, 1, error), 0,
+				"%s", error);
+}
 
 static void start_with(struct rig *r, uint32_t mtu, const char *client_argument)
 {
 	static const uint32_t cpus[1] = {0};
-	uint32_t slot = mtu > 9000 ? 34816 : mtu > 2000 ? 9216 : 2048;
+	uint32_t slot = mtu > 9000 ? 33792 : mtu > 2000 ? 9216 : 2048;
 	char socket[128], server[256], client[256], line[EAL_LINE_BYTES], error[PORT_ERROR_BYTES];
 
 	snprintf(r->directory, sizeof(r->directory), "/tmp/weir-port-XXXXXX");
@@ -41,11 +62,11 @@ static void start_with(struct rig *r, uint32_t mtu, const char *client_argument)
 	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
 			.memory_bytes = 256 << 20, .extra = extra, .extra_count = 3};
 	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+	make_bufs(r, mtu);
 	for (int i = 0; i < 2; i++) {
-		struct port_config port = {.name = i == 0 ? "net_memif0" : "net_memif1",
-				.mtu = mtu, .rx_descriptors = 512, .tx_descriptors = 512,
-				.worker_count = 1, .udp_port = 6125};
+		struct port_config port = port_of(i, mtu);
 
+		port.bufs = r->bufs != NULL ? mempool_mbufs(r->bufs) : NULL;
 		cr_assert_eq(port_create(&r->ports[i], &port, error), 0, "%s", error);
 		cr_assert_eq(port_transport_create(&r->transports[i], r->ports[i], 0), 0);
 	}
@@ -67,6 +88,7 @@ static void stop(struct rig *r)
 		port_transport_destroy(r->transports[i]);
 		port_destroy(r->ports[i]);
 	}
+	mempool_destroy(r->bufs);
 	eal_stop();
 	snprintf(path, sizeof(path), "%s/memif.sock", r->directory);
 	(void)unlink(path);
@@ -83,13 +105,14 @@ static void carry(uint32_t mtu, double loss)
 			.channel = {.queue_count = 4, .credit_count = 8},
 			.channel_count = {3, 2},
 			.buf_count = 300,
-			.buf_bytes = 32768,
+			.buf_bytes = BUF_BYTES,
 			.frame_bytes_max = port_frame_bytes_max(r.ports[0]),
 			.wire_room = 1,
 			.event_every = 10,
 			.faults = {.loss = loss, .duplicate = loss, .corrupt = loss},
 			.transports = {port_transport_port(r.transports[0]),
 					port_transport_port(r.transports[1])},
+			.pool = r.bufs != NULL ? mempool_bufs(r.bufs) : NULL,
 	};
 	struct link_world *w = link_world_create(&c);
 	struct port_counters counters;
@@ -126,6 +149,71 @@ Test(port_transport, carries_jumbo_frames_over_memif)
 Test(port_transport, carries_a_buffer_in_one_frame_over_memif)
 {
 	carry(33000, 0);
+}
+
+Test(port_transport, carries_buffers_in_one_frame_each_that_is_lost_at_times)
+{
+	carry(33000, 0.05);
+}
+
+/* The receiver may keep it: then nothing is released, and nothing was copied but by the driver. */
+Test(port_transport, receives_a_whole_buffer_into_one)
+{
+	struct rig r = {0};
+	struct frame_out out = {.head_bytes = BUF_HEAD_BYTES, .body_bytes = BUF_BYTES};
+	struct frame_in in;
+
+	start(&r, 33000);
+	struct transport *from = port_transport_port(r.transports[0]);
+	struct transport *to = port_transport_port(r.transports[1]);
+	struct buf_pool *pool = mempool_bufs(r.bufs);
+	uint32_t used = buf_pool_used_count(pool);
+	struct buf *b = buf_alloc(pool);
+	memset(b->data, 5, BUF_BYTES);
+	out.body = b->data;
+	out.owner = b;
+	buf_retain(b);
+	cr_assert_eq(from->send(from, &out, 1), 1);
+	for (uint64_t try = 1; to->receive(to, &in, 1) == 0; try++) {
+		cr_assert_leq(try, UP_TRIES);
+		from->reclaim(from, try * 1000000);
+		usleep(1000);
+	}
+	cr_assert_not_null(in.buf);
+	cr_assert_neq(in.buf, b);
+	buf_release(b);
+	cr_assert_eq(in.bytes + BUF_HEAD_BYTES, in.buf->data);
+	cr_assert_eq((uintptr_t)in.buf->data % BUF_BLOCK_BYTES, 0);
+	cr_assert_eq(in.size, BUF_HEAD_BYTES + BUF_BYTES);
+	in.handle = NULL;
+	to->release(to, &in, 1);
+	buf_begin(in.buf);
+	for (uint32_t i = 0; i < BUF_BYTES; i++)
+		cr_assert_eq(in.buf->data[i], 5);
+	cr_assert_eq(buf_pool_used_count(pool), used + 1);
+	buf_release(in.buf);
+	cr_assert_eq(buf_pool_used_count(pool), used);
+	stop(&r);
+}
+
+/* Those of a cable, of IPv6, of a port whose other end hands on its own memory. */
+Test(port, receives_into_buffers_only_where_a_frame_is_one)
+{
+	struct port_config c = port_of(0, 33000);
+
+	cr_assert_gt(port_receive_bufs(&c), 512);
+	c.mtu = BUF_BYTES + BUF_HEAD_BYTES - 14;
+	cr_assert_gt(port_receive_bufs(&c), 512);
+	c.mtu--;
+	cr_assert_eq(port_receive_bufs(&c), 0);
+	c = port_of(0, 33000);
+	c.is_ipv6 = true;
+	cr_assert_eq(port_receive_bufs(&c), 0);
+	c = port_of(0, 33000);
+	c.name = "net_af_packet0";
+	cr_assert_eq(port_receive_bufs(&c), 0);
+	c.name = "net_ring0";
+	cr_assert_eq(port_receive_bufs(&c), 0);
 }
 
 Test(port_transport, carries_a_link_that_loses_frames)

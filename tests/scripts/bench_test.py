@@ -211,13 +211,13 @@ class Link(unittest.TestCase):
 
     def test_within_its_bounds_nothing_is_said(self):
         self.assertEqual(self.breaches([link_round(100, 90, 90)]), [])
-        self.assertEqual(self.breaches([link_round(None, 90, 45, "32866, 32 KiB")],
-                                       "32866, 32 KiB"), [], "the peer is not asked for those")
+        self.assertEqual(self.breaches([link_round(None, 90, 45, "32868, 32 KiB")],
+                                       "32868, 32 KiB"), [], "the peer is not asked for those")
 
     def test_each_bound_is_one(self):
         self.assertIn("0.89 of dpdk-testpmd", self.breaches([link_round(100, 89, 10)])[0])
-        self.assertIn("1.9 times TCP", self.breaches([link_round(None, 95, 50, "32866, 32 KiB")],
-                                                     "32866, 32 KiB")[0])
+        self.assertIn("1.9 times TCP", self.breaches([link_round(None, 95, 50, "32868, 32 KiB")],
+                                                     "32868, 32 KiB")[0])
         self.assertIn("3.9 times TCP",
                       self.breaches([link_round(100, 39, 10, "1518")], "1518")[0])
         self.assertIn("0.59 of dpdk-testpmd", self.breaches([link_round(100, 59, 1, "64")],

@@ -70,6 +70,7 @@ static uint32_t mem_receive(struct transport *t, struct frame_in *frames, uint32
 
 	CHECK(end->loaned_count == 0);
 	for (; given < count && q->head + given != q->tail; given++) {
+		frames[given].buf = NULL;
 		frames[given].bytes = bytes_at(q, q->head + given);
 		frames[given].size = q->sizes[(q->head + given) % q->room];
 	}

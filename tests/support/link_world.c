@@ -251,9 +251,11 @@ static void create_pool(struct link_world *w, int end)
 	uint32_t count = w->ends[end].channel_count * channel_buffers_max(&w->config.channel) +
 			w->ends[1 - end].channel_count * w->config.channel.credit_count;
 
-	cr_assert_eq(buf_pool_from_heap(&w->ends[end].pool, w->config.buf_bytes,
-				     count + POOL_SLACK),
-			0);
+	w->ends[end].pool = w->config.pool;
+	if (w->config.pool == NULL)
+		cr_assert_eq(buf_pool_from_heap(&w->ends[end].pool, w->config.buf_bytes,
+					     count + POOL_SLACK),
+				0);
 }
 
 static void create_link(struct link_world *w, int end)
@@ -331,7 +333,7 @@ void link_world_destroy(struct link_world *w)
 			ring_channel_destroy(c->far);
 		}
 	}
-	for (int end = 0; end < 2; end++)
+	for (int end = 0; end < 2 && w->config.pool == NULL; end++)
 		buf_pool_destroy(w->ends[end].pool);
 	mem_wire_destroy(w->wire);
 	free(w);

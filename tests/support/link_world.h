@@ -29,6 +29,7 @@ struct link_world_config {
 	bool is_ipv6;
 	uint64_t peer_timeout_ns;   /* 0: an hour */
 	struct transport *transports[2]; /* NULL: a wire in memory */
+	struct buf_pool *pool; /* of both ends, borrowed; NULL: one of the heap for each */
 };
 
 struct link_channel {

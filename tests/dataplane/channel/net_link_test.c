@@ -1,5 +1,7 @@
 /* The link on a wire of every quality: what comes out is what went in, with bounded memory. */
 
+#include "dataplane/channel/net_inlet.h"
+#include "dataplane/wire/buf.h"
 #include "tests/support/link_world.h"
 
 #include <criterion/criterion.h>
@@ -265,6 +267,48 @@ Test(net_link, takes_in_a_part_of_what_waits_before_its_consumers_have_their_tur
 	net_endpoint_turn(w->ends[1].endpoint, w->clock.now_ns);
 	cr_assert_eq(net_link_counters(w->ends[1].link)->bufs_in, 180);
 	link_world_destroy(w);
+}
+
+/* A frame that is all of a buffer of the pool is that buffer; from another pool it is copied. */
+Test(net_link, keeps_the_buffer_that_a_frame_lies_in)
+{
+	struct channel_config config = {.queue_count = 2, .credit_count = 2};
+	struct buf_pool *pools[2];
+	struct ring_channel *ring;
+	static struct net_inlet in;
+	struct buf *lent[3], *got[2];
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(buf_pool_from_heap(&pools[i], 64, 3), 0);
+	cr_assert_eq(ring_channel_create(&ring, &config), 0);
+	net_inlet_init(&in, ring, pools[0], 100);
+	for (uint32_t i = 0; i < 3; i++) {
+		bool is_ours = i != 1;
+
+		lent[i] = buf_alloc(pools[is_ours ? 0 : 1]);
+		memset(lent[i]->data, (int)i, 64);
+		struct net_frame_piece piece = {.sequence = i % 2, .buf_bytes = 64,
+				.payload_bytes = 64, .payload = lent[i]->data, .buf = lent[i],
+				.first_record = BUF_NO_RECORD};
+		cr_assert_eq(net_inlet_take_data(&in, &piece), 0);
+		cr_assert_eq(piece.buf == NULL, i == 0, "buffer %u", i);
+	}
+	cr_assert_eq(net_inlet_deliver(&in), 2);
+	cr_assert_eq(ring_channel_take(ring, got, 2), 2);
+	cr_assert_eq(got[0], lent[0]);
+	cr_assert_eq(got[0]->data[63], 0, "what came again is not taken");
+	cr_assert_neq(got[1], lent[1]);
+	cr_assert_eq(got[1]->data[63], 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_assert_eq(got[i]->sequence, i);
+		buf_release(got[i]);
+		buf_release(lent[1 + i]);
+	}
+	ring_channel_destroy(ring);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(buf_pool_used_count(pools[i]), 0);
+		buf_pool_destroy(pools[i]);
+	}
 }
 
 /* All of a lost frame comes again, and what was seen of it is not seen twice. */

@@ -66,7 +66,8 @@ static struct rte_mempool *mempool_for(uint32_t capacity, uint32_t count)
 
 	cr_assert_geq(rte_eal_init(sizeof(args) / sizeof(*args), args), 0);
 
-	struct rte_mempool *mempool = rte_pktmbuf_pool_create("bufs", count, 0, BUF_PRIVATE_BYTES,
+	struct rte_mempool *mempool = rte_pktmbuf_pool_create("bufs", count, 0,
+			(uint16_t)buf_mempool_private_bytes(capacity),
 			(uint16_t)buf_mempool_room_bytes(capacity), SOCKET_ID_ANY);
 	cr_assert_not_null(mempool);
 	return mempool;
@@ -188,7 +189,7 @@ Test(buf, a_mempool_without_the_room_is_refused)
 	struct rte_mempool *mempool = mempool_for(2048, 3);
 	struct buf_pool *pool;
 
-	cr_assert_eq(buf_pool_from_mempool(&pool, mempool, 2049), -EINVAL);
+	cr_assert_eq(buf_pool_from_mempool(&pool, mempool, 4096), -EINVAL);
 	cr_assert_eq(buf_pool_from_mempool(&pool, mempool, 0), -EINVAL);
 	rte_mempool_free(mempool);
 	rte_eal_cleanup();
