@@ -567,3 +567,12 @@ bool subtask_checkpoint_coordinator_is_idle(const struct subtask_checkpoint_coor
 {
 	return is_at_rest(c);
 }
+
+bool subtask_checkpoint_coordinator_owes_answer(const struct subtask_checkpoint_coordinator *c)
+{
+	for (uint32_t i = 0; i < c->config.writer_count; i++) {
+		if (c->parts[i].checkpoint_id != 0 && !c->parts[i].is_reported)
+			return true;
+	}
+	return false;
+}

@@ -128,5 +128,7 @@ void subtask_checkpoint_coordinator_release(
 void subtask_checkpoint_coordinator_stop(struct subtask_checkpoint_coordinator *c);
 /* The same, and no checkpoint comes any more; step until is_idle. */
 void subtask_checkpoint_coordinator_close(struct subtask_checkpoint_coordinator *c);
+/* An asynchronous part has not come to its end. */
+bool subtask_checkpoint_coordinator_owes_answer(const struct subtask_checkpoint_coordinator *c);
 /* No asynchronous part and no write is under way. */
 bool subtask_checkpoint_coordinator_is_idle(const struct subtask_checkpoint_coordinator *c);

@@ -422,6 +422,13 @@ static enum checkpoint_step step_of(const struct stream_task *t)
 	return CHECKPOINT_STEP_NONE;
 }
 
+bool stream_task_owes_answer(const struct stream_task *t)
+{
+	if (t->handler != NULL && barrier_handler_pending_count(t->handler) > 0)
+		return true;
+	return subtask_checkpoint_coordinator_owes_answer(t->checkpoints);
+}
+
 /* What every turn does behind the taking of input. */
 static uint32_t end_turn(struct stream_task *t, uint32_t work)
 {

@@ -123,6 +123,8 @@ bool stream_task_is_ended(const struct stream_task *t);
 enum task_status stream_task_status(const struct stream_task *t);
 /* A failure that another attempt would only repeat. */
 bool stream_task_is_failure_final(const struct stream_task *t);
+/* It has the barrier of a checkpoint, or some of them, and has not answered. */
+bool stream_task_owes_answer(const struct stream_task *t);
 /* 0: at any time; else the monotonic time before which a turn would do nothing new. */
 uint64_t stream_task_not_before(const struct stream_task *t);
 

@@ -36,6 +36,7 @@ struct task {
 	struct worker *worker;
 	uint32_t mail_count; /* under way to it or back */
 	atomic_bool is_detached; /* the worker has let go of it */
+	int64_t acknowledged_id; /* the worker's: the newest checkpoint it has acknowledged */
 
 	struct task_reporter reporter;
 	struct event_port events;

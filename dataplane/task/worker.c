@@ -19,6 +19,7 @@
 #include "dataplane/checkpoint/store_select.h"
 #include "dataplane/checkpoint/store_share.h"
 #include "dataplane/task/link_port.h"
+#include "dataplane/task/report_bell.h"
 #include "dataplane/task/task.h"
 #include "dataplane/wire/buf.h"
 
@@ -31,8 +32,6 @@ enum {
 	IDLE_SLEEP_NS_MAX = 500000,
 	SLEEP_SLACK_NS = 2000,
 	PARKED_NS_MAX = 100000000,
-	BELL_DELAY_NS = 50000,
-	QUICK_TURN_NS = 300000,
 };
 
 /* A report and the task it is from. */
@@ -51,12 +50,10 @@ struct worker {
 	struct worker_report *pool;
 	uint32_t free_count;
 	struct worker_report *free_reports[REPORT_POOL_COUNT];
-	uint32_t held_count;    /* acknowledgements that are posted, their bell not rung */
-	uint64_t held_since_ns; /* the first of them */
+	struct report_bell bell; /* for acknowledgements */
 	uint32_t task_count;
 	struct task *tasks[TASKS_PER_WORKER_MAX];
 	uint64_t turn_ns;       /* when the last turn began */
-	bool is_quick;          /* and did not last long */
 	const struct task *in_call; /* whose turn or mail it is; NULL: nobody's */
 	uint64_t idle_since_ns; /* 0: busy */
 	uint64_t sleep_ns;      /* of the next sleep */
@@ -190,7 +187,7 @@ static void ring_bell(struct worker *w)
 {
 	uint64_t one = 1;
 
-	w->held_count = 0;
+	report_bell_rung(&w->bell);
 	ssize_t written = write(w->config.report_fd, &one, sizeof(one));
 	(void)written; /* a counter at its limit is readable all the same */
 }
@@ -201,20 +198,37 @@ static void send_report(struct worker *w, struct report *report)
 	ring_bell(w);
 }
 
-/* A bell wakes two threads, which take cores from whoever passes the barrier on.  So those of all
- * tasks of this worker share one, unless it would be late. */
-static void send_acknowledgement(struct worker *w, struct report *report, uint64_t now_ns)
+/* No other task of that job here has still to say its word of this checkpoint. */
+static bool is_last(const struct worker *w, const struct task *t, int64_t checkpoint_id)
 {
+	for (uint32_t i = 0; i < w->task_count; i++) {
+		const struct task *other = w->tasks[i];
+
+		if (other->group == t->group && other->acknowledged_id < checkpoint_id)
+			return false;
+	}
+	return true;
+}
+
+static void send_acknowledgement(struct task *t, struct report *report, uint64_t now_ns)
+{
+	struct worker *w = t->worker;
+
+	if (report->checkpoint_id > t->acknowledged_id)
+		t->acknowledged_id = report->checkpoint_id;
 	CHECK(pointer_queue_push(w->reports, report));
-	if (w->held_count++ == 0)
-		w->held_since_ns = now_ns;
-	if (!w->is_quick)
+	report_bell_hold(&w->bell, now_ns);
+	if (is_last(w, t, report->checkpoint_id))
 		ring_bell(w);
 }
 
 static void ring_for_held(struct worker *w, uint64_t now_ns)
 {
-	if (w->held_count >= w->task_count || now_ns >= w->held_since_ns + BELL_DELAY_NS)
+	bool is_answering = false;
+
+	for (uint32_t i = 0; i < w->task_count; i++)
+		is_answering |= stream_task_owes_answer(w->tasks[i]->stream);
+	if (report_bell_is_due(&w->bell, is_answering, now_ns))
 		ring_bell(w);
 }
 
@@ -256,7 +270,7 @@ static void report_acknowledge(struct task_reporter *r, int64_t checkpoint_id,
 	report->in_flight = in_flight;
 	report->has_finished_operators = has_finished_operators;
 	report->is_finished_on_restore = t->is_finished_on_restore;
-	send_acknowledgement(t->worker, report, metrics->ended_ns);
+	send_acknowledgement(t, report, metrics->ended_ns);
 }
 
 static void report_decline(struct task_reporter *r, int64_t checkpoint_id,
@@ -448,7 +462,6 @@ uint32_t worker_turn(struct worker *w)
 {
 	uint64_t now_ns = w->config.clock->now_ns(w->config.clock);
 
-	w->is_quick = now_ns < w->turn_ns + QUICK_TURN_NS;
 	uint32_t work = take_mail(w, now_ns);
 	take_back_reports(w);
 	if (w->config.port != NULL)
@@ -456,7 +469,7 @@ uint32_t worker_turn(struct worker *w)
 	work += run_tasks(w, now_ns);
 	enter_call(w, NULL);
 	work += store_share_poll(w->share);
-	if (w->held_count > 0)
+	if (w->bell.is_holding)
 		ring_for_held(w, now_ns);
 	if (work > 0)
 		w->idle_since_ns = 0;

@@ -269,6 +269,28 @@ Test(subtask_checkpoint_coordinator, needs_nobody_to_hand_in_releases)
 	bench_release(&b, 2);
 }
 
+Test(subtask_checkpoint_coordinator, owes_an_answer_until_the_last_one_is_acknowledged_or_given_up)
+{
+	cr_expect_not(subtask_checkpoint_coordinator_owes_answer(b.coordinator));
+	cr_expect(bench_perform_aligned(&b, 1));
+	cr_expect(bench_perform_aligned(&b, 2));
+	cr_expect(subtask_checkpoint_coordinator_owes_answer(b.coordinator));
+	bench_turn(&b, 100);
+	EXPECT_SAID(&b, "ack1 ack2");
+	cr_expect_not(subtask_checkpoint_coordinator_owes_answer(b.coordinator),
+			"not released yet, but said");
+	bench_release(&b, 1);
+	bench_release(&b, 2);
+	b.disks[0].is_hung = true;
+	cr_expect(bench_perform_aligned(&b, 3));
+	bench_turn(&b, 10);
+	cr_expect(subtask_checkpoint_coordinator_owes_answer(b.coordinator));
+	subtask_checkpoint_coordinator_notify_aborted(b.coordinator, 3);
+	cr_expect_not(subtask_checkpoint_coordinator_owes_answer(b.coordinator));
+	fault_store_settle(&b.disks[0]);
+	bench_turn(&b, 100);
+}
+
 /* ---- the end ---- */
 
 Test(subtask_checkpoint_coordinator, is_not_idle_until_each_disk_has_answered)

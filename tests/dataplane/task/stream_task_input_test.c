@@ -322,11 +322,13 @@ Test(stream_task_input, tells_since_when_it_aligns_and_when_it_writes)
 	task_fixture_begin(&f);
 	task_fixture_run(&f);
 	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_NONE);
+	cr_expect_not(stream_task_owes_answer(f.task));
 	f.clock.now_ns += 500;
 	uint64_t then_ns = f.clock.now_ns;
 	task_fixture_send(&f, 0, 0, &barrier);
 	task_fixture_run(&f);
 	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_ALIGNING);
+	cr_expect(stream_task_owes_answer(f.task));
 	cr_assert_eq(stream_task_progress(f.task).since_ns, then_ns);
 	f.clock.now_ns += 700;
 	task_fixture_run(&f);
@@ -335,11 +337,13 @@ Test(stream_task_input, tells_since_when_it_aligns_and_when_it_writes)
 	task_fixture_send(&f, 1, 0, &barrier);
 	task_fixture_run(&f);
 	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_WRITING);
+	cr_expect(stream_task_owes_answer(f.task));
 	cr_assert_eq(stream_task_progress(f.task).since_ns, then_ns + 700);
 	f.store.is_hung = false;
 	fault_store_settle(&f.store);
 	task_fixture_run(&f);
 	EXPECT_REPORTS(&f, "ack1");
 	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_NONE);
+	cr_expect_not(stream_task_owes_answer(f.task));
 	task_fixture_close(&f);
 }

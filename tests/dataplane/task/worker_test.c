@@ -5,6 +5,7 @@
 #include "dataplane/base/clock.h"
 #include "dataplane/checkpoint/checkpoint_metrics.h"
 #include "dataplane/task/task.h"
+#include "tests/support/task_fixture.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -158,7 +159,9 @@ Test(worker, without_tasks_stops_at_once)
 			600);
 }
 
-/* ---- the bell: a clock set by hand, turns by hand ---- */
+/* ---- the bell: a clock set by hand, turns by hand, sources that have nothing to give ---- */
+
+enum { TASKS = 3 };
 
 struct set_clock {
 	struct clock clock;
@@ -173,25 +176,10 @@ static uint64_t set_now_ns(struct clock *c)
 struct rig {
 	struct set_clock clock;
 	struct worker *worker;
-	struct task tasks[3];
+	struct task tasks[TASKS];
+	struct task_fixture fixtures[TASKS];
 	int bell;
 };
-
-static void rig_open(struct rig *r)
-{
-	char error[TASKMANAGER_ERROR_BYTES];
-
-	*r = (struct rig){.clock = {{set_now_ns, wall_ms}, MILLISECOND_NS}};
-	r->bell = eventfd(0, EFD_NONBLOCK);
-	cr_assert_eq(worker_create(&r->worker,
-				     &(struct worker_config){.storage = "threads",
-						     .clock = &r->clock.clock,
-						     .report_fd = r->bell},
-				     error),
-			0);
-	for (int i = 0; i < 3; i++)
-		worker_adopt(r->worker, &r->tasks[i]);
-}
 
 static void rig_turn(struct rig *r, uint64_t passed_ns)
 {
@@ -199,15 +187,55 @@ static void rig_turn(struct rig *r, uint64_t passed_ns)
 	worker_turn(r->worker);
 }
 
-static void rig_acknowledge(struct rig *r)
+static void rig_post(struct rig *r, uint32_t task, enum mail_kind kind)
+{
+	struct mail *m = calloc(1, sizeof(*m));
+
+	m->kind = kind;
+	m->task = &r->tasks[task];
+	cr_assert(worker_post(r->worker, m));
+}
+
+static struct rig *rig_open(void)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	char error[TASKMANAGER_ERROR_BYTES];
+
+	r->clock = (struct set_clock){{set_now_ns, wall_ms}, MILLISECOND_NS};
+	r->bell = eventfd(0, EFD_NONBLOCK);
+	cr_assert_eq(worker_create(&r->worker,
+				     &(struct worker_config){.storage = "threads",
+						     .clock = &r->clock.clock,
+						     .report_fd = r->bell},
+				     error),
+			0);
+	for (uint32_t i = 0; i < TASKS; i++) {
+		task_fixture_init(&r->fixtures[i], 1);
+		task_fixture_open(&r->fixtures[i], 0, NULL, &TASK_EDGE, NULL);
+		r->tasks[i].stream = r->fixtures[i].task;
+		atomic_init(&r->tasks[i].is_detached, false);
+		worker_adopt(r->worker, &r->tasks[i]);
+		rig_post(r, i, MAIL_ATTACH);
+	}
+	rig_turn(r, 1000);
+	return r;
+}
+
+static void rig_acknowledge(struct rig *r, uint32_t task, int64_t checkpoint_id)
 {
 	struct checkpoint_metrics metrics = {.ended_ns = r->clock.now_ns};
+	struct task_reporter *reporter = &r->tasks[task].reporter;
 
-	for (int i = 0; i < 3; i++) {
-		struct task_reporter *reporter = &r->tasks[i].reporter;
+	reporter->acknowledge(reporter, checkpoint_id, &metrics, NULL, NULL, false);
+}
 
-		reporter->acknowledge(reporter, 7, &metrics, NULL, NULL, false);
-	}
+/* A snapshot that waits for its disk. */
+static void rig_begin_snapshot(struct rig *r, uint32_t task)
+{
+	r->fixtures[task].store.is_hung = true;
+	task_fixture_trigger(&r->fixtures[task], 1);
+	rig_turn(r, 1000);
+	cr_assert(stream_task_owes_answer(r->tasks[task].stream));
 }
 
 /* How often it has rung since the last look. */
@@ -220,34 +248,107 @@ static uint64_t rig_bells(struct rig *r)
 
 static void rig_close(struct rig *r)
 {
+	for (uint32_t i = 0; i < TASKS; i++) {
+		r->fixtures[i].store.is_hung = false;
+		fault_store_settle(&r->fixtures[i].store);
+		rig_post(r, i, MAIL_CANCEL);
+	}
+	for (int i = 0; i < 100; i++)
+		rig_turn(r, 1000);
+	worker_free_mail(r->worker);
+	for (uint32_t i = 0; i < TASKS; i++) {
+		cr_assert(atomic_load(&r->tasks[i].is_detached));
+		task_fixture_close(&r->fixtures[i]);
+	}
 	worker_destroy(r->worker);
 	close(r->bell);
+	free(r);
 }
 
 Test(worker, rings_once_for_the_acknowledgements_of_its_tasks)
 {
-	struct rig r;
+	struct rig *r = rig_open();
 
-	rig_open(&r);
-	rig_turn(&r, 1000);
-	rig_turn(&r, 1000);
-	rig_acknowledge(&r);
-	cr_expect_eq(rig_bells(&r), 0);
-	rig_turn(&r, 1000);
-	cr_expect_eq(rig_bells(&r), 1);
-	rig_turn(&r, 1000);
-	cr_expect_eq(rig_bells(&r), 0);
-	rig_close(&r);
+	for (int64_t id = 7; id < 9; id++) {
+		rig_acknowledge(r, 0, id);
+		rig_turn(r, 1000);
+		rig_acknowledge(r, 1, id);
+		cr_expect_eq(rig_bells(r), 0);
+		rig_acknowledge(r, 2, id);
+		cr_expect_eq(rig_bells(r), 1, "at once: the turn may be a long one");
+		rig_turn(r, MILLISECOND_NS);
+		cr_expect_eq(rig_bells(r), 0);
+	}
+	rig_close(r);
 }
 
-Test(worker, rings_at_once_while_its_turns_are_long)
+Test(worker, rings_without_those_whose_checkpoint_does_not_come)
 {
-	struct rig r;
+	struct rig *r = rig_open();
 
-	rig_open(&r);
-	rig_turn(&r, 1000);
-	rig_turn(&r, MILLISECOND_NS);
-	rig_acknowledge(&r);
-	cr_expect_eq(rig_bells(&r), 3);
-	rig_close(&r);
+	rig_acknowledge(r, 0, 7);
+	rig_turn(r, 400000);
+	cr_expect_eq(rig_bells(r), 0);
+	rig_turn(r, 100000);
+	cr_expect_eq(rig_bells(r), 1);
+	/* The last one rings for itself, though it alone is held. */
+	rig_acknowledge(r, 1, 7);
+	cr_expect_eq(rig_bells(r), 0);
+	rig_acknowledge(r, 2, 7);
+	cr_expect_eq(rig_bells(r), 1);
+	rig_close(r);
+}
+
+Test(worker, waits_a_while_for_a_task_that_writes_its_snapshot)
+{
+	struct rig *r = rig_open();
+
+	rig_begin_snapshot(r, 2);
+	rig_acknowledge(r, 0, 7);
+	rig_turn(r, 19 * MILLISECOND_NS);
+	cr_expect_eq(rig_bells(r), 0);
+	rig_turn(r, MILLISECOND_NS);
+	cr_expect_eq(rig_bells(r), 1);
+	rig_close(r);
+}
+
+Test(worker, rings_for_an_older_checkpoint_while_a_younger_one_is_not_complete)
+{
+	struct rig *r = rig_open();
+
+	rig_acknowledge(r, 0, 7);
+	rig_acknowledge(r, 1, 7);
+	rig_acknowledge(r, 0, 8);
+	cr_expect_eq(rig_bells(r), 0);
+	rig_acknowledge(r, 2, 7);
+	cr_expect_eq(rig_bells(r), 1);
+	rig_close(r);
+}
+
+Test(worker, waits_for_no_task_of_another_job)
+{
+	struct rig *r = rig_open();
+
+	for (uint32_t i = 0; i < 2; i++)
+		r->tasks[i].group = (struct task_group *)r; /* is not looked into */
+	rig_acknowledge(r, 0, 7);
+	cr_expect_eq(rig_bells(r), 0);
+	rig_acknowledge(r, 1, 7);
+	cr_expect_eq(rig_bells(r), 1);
+	rig_acknowledge(r, 2, 3);
+	cr_expect_eq(rig_bells(r), 1);
+	rig_close(r);
+}
+
+Test(worker, rings_at_once_for_all_other_words)
+{
+	struct rig *r = rig_open();
+	struct task_reporter *reporter = &r->tasks[1].reporter;
+
+	rig_acknowledge(r, 0, 7);
+	reporter->decline(reporter, 7, DECLINE_TASK_CLOSING, "ends");
+	cr_expect_eq(rig_bells(r), 1);
+	rig_turn(r, 100 * (uint64_t)MILLISECOND_NS);
+	cr_expect_eq(rig_bells(r), 0);
+	rig_close(r);
 }
