@@ -62,7 +62,7 @@ bool job_is_waiting(const struct job_master *jm, char text[JOB_WAITING_BYTES])
 				"waits for a TaskManager: none has registered");
 	else
 		snprintf(text, JOB_WAITING_BYTES,
-				"waits for %u TaskManagers that have a link: %u registered",
+				"waits for %u TaskManagers that have a link: %u of them here",
 				p->count, found);
 	return true;
 }

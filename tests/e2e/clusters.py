@@ -4,10 +4,9 @@ import json
 import os
 import subprocess
 import time
-import urllib.request
 
 from captures import flows_capture
-from harness import JOBS, Failed, expect_equal, expect_same_lines
+from harness import DONE, JOBS, Failed, expect_equal, expect_same_lines, fetch
 from namespaces import inside
 from processes import end
 
@@ -63,13 +62,10 @@ class Cluster:
                   errors="replace") as file:
             return file.read()
 
-    def ask(self, path, body=None):
+    def ask(self, path):
         """What the coordinator answers."""
-        data = None if body is None else json.dumps(body).encode()
         with inside(self.hosts.hub):
-            request = urllib.request.Request(f"http://127.0.0.1:{REST}{path}", data)
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                return answer.read().decode()
+            return fetch(REST, path)
 
     def is_listening(self):
         try:
@@ -79,9 +75,14 @@ class Cluster:
 
     def submit(self, text, sets):
         """Its id; `text` is a job file's."""
-        answer = self.ask("/jobs", {"file": "job.yaml", "job": text, "plugin_dir": self.world.dir,
-                                    "sets": [f"{k}={v}" for k, v in sets.items()]})
-        return json.loads(answer)["jobid"]
+        words = ["ip", "netns", "exec", self.hosts.hub, self.world.program("weir"), "submit",
+                 self.world.write("job.yaml", text), "--rest", f"127.0.0.1:{REST}", "--detached",
+                 "--json"]
+        for key, value in sets.items():
+            words += ["--set", f"{key}={value}"]
+        status, out, err = self.world.command(words)
+        expect_equal(status, DONE, f"weir submit: exit status\n{err}")
+        return json.loads(out)["job_id"]
 
     def summary(self, job, seconds=40):
         """Of a job that must finish."""
