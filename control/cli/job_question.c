@@ -10,8 +10,7 @@
 #include <time.h>
 
 enum {
-	OPTION_REST = 0x100,
-	OPTION_JSON,
+	OPTION_JSON = 0x100,
 	OPTION_ID,
 	OPTION_FAILED,
 	OPTION_SAVEPOINT,
@@ -79,11 +78,6 @@ static int take_option(struct job_question *q, int option)
 		return WEIR_EXIT_DONE;
 	case OPTION_JSON:
 		return -1;
-	case OPTION_REST:
-		if (rest_server_parse(optarg, &q->server) != 0)
-			return job_question_usage(
-					q, REST_SERVER_EXPECTED);
-		return -1;
 	case OPTION_ID:
 		q->checkpoint_id = strtoll(optarg, &end, 10);
 		if (!q->takes_checkpoints || *end != '\0' || q->checkpoint_id < 1)
@@ -109,13 +103,15 @@ static int take_option(struct job_question *q, int option)
 		q->takes_directory = false;
 		return q->takes_dispose ? -1 : job_question_usage(q, "unknown option");
 	default:
+		if (rest_option_take(&q->rest, option, optarg))
+			return -1;
 		return job_question_usage(q, "unknown option");
 	}
 }
 
 int job_question_read(struct job_question *q, int argc, char **argv)
 {
-	static const struct option options[] = {{"rest", required_argument, NULL, OPTION_REST},
+	static const struct option options[] = {REST_OPTIONS_LONG,
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"id", required_argument, NULL, OPTION_ID},
 			{"failed", no_argument, NULL, OPTION_FAILED},
@@ -127,7 +123,6 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 	int option, code;
 
 	q->is_json = cli_wants_json(argc, argv);
-	(void)rest_server_parse(REST_SERVER_PRESET, &q->server);
 	cli_begin_options();
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		if (option == '?' || option == ':')
@@ -136,6 +131,9 @@ int job_question_read(struct job_question *q, int argc, char **argv)
 		if (code >= 0)
 			return code;
 	}
+	code = rest_option_find(&q->rest, q->command, q->is_json, &q->server);
+	if (code >= 0)
+		return code;
 	if (q->takes_directory && argc - optind == 2)
 		q->directory = argv[--argc];
 	if (argc - optind != (q->needs_job ? 1 : 0))

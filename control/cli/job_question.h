@@ -12,7 +12,7 @@
  * Life     initialised with command, help and needs_job; read; then questions.
  */
 
-#include "control/cli/rest_call.h"
+#include "control/cli/rest_option.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ enum { JOB_TARGET_BYTES = 256, JOB_TIME_BYTES = 32 };
 
 /* Lines for --help. */
 #define JOB_QUESTION_HELP                                                                          \
-	REST_SERVER_HELP                                                                           \
+	REST_OPTIONS_HELP                                                                          \
 	"  --json            one JSON object instead of a table\n"                                 \
 	"  --help\n"
 
@@ -38,6 +38,7 @@ struct job_question {
 	const char *dispose;   /* NULL: no */
 	bool is_failed_only;   /* --failed */
 	int64_t checkpoint_id; /* --id; 0: none */
+	struct rest_option rest;
 	struct rest_server server;
 	char job[64];          /* its id, found by id or name */
 };

@@ -19,12 +19,6 @@
 
 enum { REST_ERROR_BYTES = 2048 };
 
-/* Where a coordinator of this host answers unless told otherwise. */
-#define REST_SERVER_PRESET "127.0.0.1:8081"
-#define REST_SERVER_EXPECTED "--rest: expected HOST:PORT, such as " REST_SERVER_PRESET
-#define REST_SERVER_HELP                                                                           \
-	"  --rest HOST:PORT  where the coordinator answers (default " REST_SERVER_PRESET ")\n"
-
 struct rest_server {
 	char host[256];
 	uint16_t port;

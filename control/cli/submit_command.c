@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPTION_REST = 0x100, OPTION_JSON, OPTION_QUIET };
+enum { OPTION_JSON = 0x100, OPTION_QUIET };
 
 /* A coordinator that was there and is not may be one that is started again. */
 #define PATIENCE_NS UINT64_C(20000000000)
@@ -21,7 +21,7 @@ static const char help[] =
 		"A coordinator that dies meanwhile is waited for: the job goes on with the next\n"
 		"one.  Ctrl-C leaves the job to itself; weir stop and weir cancel end it.\n"
 		"\n"
-		REST_SERVER_HELP
+		REST_OPTIONS_HELP
 		"  -d, --detached          do not follow it: the job id, and done\n"
 		JOB_START_HELP
 		"  -D KEY=VALUE            set a config key of this job, before its file; those\n"
@@ -52,11 +52,6 @@ static const char help[] =
 static int take_option(struct submit_options *o, int option)
 {
 	switch (option) {
-	case OPTION_REST:
-		o->has_server = true;
-		if (rest_server_parse(optarg, &o->server) != 0)
-			return cli_usage(o->is_json, "submit", REST_SERVER_EXPECTED);
-		return -1;
 	case OPTION_JSON:
 		return -1;
 	case OPTION_QUIET:
@@ -69,7 +64,8 @@ static int take_option(struct submit_options *o, int option)
 		fputs(help, stdout);
 		return WEIR_EXIT_DONE;
 	default:
-		if (job_options_take(&o->job, option, optarg))
+		if (rest_option_take(&o->rest, option, optarg) ||
+				job_options_take(&o->job, option, optarg))
 			return -1;
 		return cli_usage(o->is_json, "submit", "too many options");
 	}
@@ -92,7 +88,7 @@ static int read_restore(struct submit_options *o)
 int submit_options_read(struct submit_options *o, int argc, char **argv)
 {
 	static const struct option options[] = {JOB_OPTION_SET_LONG, JOB_START_LONG,
-			{"rest", required_argument, NULL, OPTION_REST},
+			REST_OPTIONS_LONG,
 			{"detached", no_argument, NULL, 'd'},
 			{"json", no_argument, NULL, OPTION_JSON},
 			{"quiet", no_argument, NULL, OPTION_QUIET},
@@ -101,7 +97,6 @@ int submit_options_read(struct submit_options *o, int argc, char **argv)
 
 	memset(o, 0, sizeof(*o));
 	o->is_json = cli_wants_json(argc, argv);
-	(void)rest_server_parse(REST_SERVER_PRESET, &o->server);
 	cli_begin_options();
 	while ((option = getopt_long(argc, argv, ":D:dhn", options, NULL)) != -1) {
 		if (option == '?' || option == ':')
@@ -114,7 +109,8 @@ int submit_options_read(struct submit_options *o, int argc, char **argv)
 	if (argc - optind != 1)
 		return cli_usage(o->is_json, "submit", "expected one job file");
 	o->job_path = argv[optind];
-	return read_restore(o);
+	int code = rest_option_find(&o->rest, "submit", o->is_json, &o->server);
+	return code >= 0 ? code : read_restore(o);
 }
 
 /* ---- handing over ---- */
@@ -189,7 +185,7 @@ static int leave(struct job_follow *f, const struct submit_options *o)
 {
 	char rest[300] = "";
 
-	if (o->has_server)
+	if (rest_option_is_given(&o->rest))
 		snprintf(rest, sizeof(rest), " --rest %s:%u", f->server.host, f->server.port);
 	run_print_break(&f->progress, stderr);
 	fprintf(stderr,

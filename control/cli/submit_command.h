@@ -15,12 +15,12 @@
 
 #include "control/cli/job_options.h"
 #include "control/cli/local_path.h"
-#include "control/cli/rest_call.h"
+#include "control/cli/rest_option.h"
 
 struct submit_options {
 	const char *job_path;
+	struct rest_option rest;
 	struct rest_server server;
-	bool has_server; /* --rest was given */
 	bool is_detached, is_json, is_quiet;
 	char restore[LOCAL_PATH_BYTES]; /* "none", "latest", an absolute path */
 	struct job_options job;

@@ -150,7 +150,8 @@ def follow_over_a_death(w, h, flows):
               os.path.join(JOBS, "flow-metering.yaml"), flows)
     other = h.detached(job_with(w, "keyed-count", (1, 1)), {"generator.rate": 1000})
     h.wait_for_state(other, "RUNNING")  # beside the first
-    expect_equal(len([j for j in h.ask("list")["jobs"] if j["state"] == "RUNNING"]), 2, "jobs")
+    listed = w.weir_json("list", "--config", w.write("host.yaml", f"rest.port: {h.rest}\n"))
+    expect_equal([j["state"] for j in listed["jobs"]].count("RUNNING"), 2, f"of {listed}")
     h.kill_coordinator()
     h.start_coordinator()
     summary = run.summary()

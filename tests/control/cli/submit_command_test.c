@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ Test(submit_command, asks_the_coordinator_of_this_host_and_follows_unless_told_o
 	cr_assert_str_eq(o.job_path, "job.yaml");
 	cr_assert_str_eq(o.server.host, "127.0.0.1");
 	cr_assert_eq(o.server.port, 8081);
-	cr_assert_not(o.has_server);
+	cr_assert_not(rest_option_is_given(&o.rest));
 	cr_assert_not(o.is_detached);
 	cr_assert_not(o.is_quiet);
 	cr_assert_not(o.is_json);
@@ -56,7 +57,7 @@ Test(submit_command, takes_options_before_and_behind_the_job_file)
 	cr_assert_str_eq(o.job_path, "job.yaml");
 	cr_assert_str_eq(o.server.host, "10.0.0.1");
 	cr_assert_eq(o.server.port, 99);
-	cr_assert(o.has_server);
+	cr_assert(rest_option_is_given(&o.rest));
 	cr_assert(o.is_detached);
 	cr_assert(o.is_quiet);
 	cr_assert(o.is_json);
@@ -89,6 +90,29 @@ Test(submit_command, names_a_checkpoint_so_that_a_coordinator_elsewhere_finds_it
 	cr_assert_str_eq(o.restore, "/var/sp");
 }
 
+Test(submit_command, finds_the_coordinator_by_a_config_file_unless_rest_says_where)
+{
+	char path[] = "/tmp/weir-submit-XXXXXX";
+	static const char text[] = "rest.address: 10.0.0.7\nweir.cores: auto:1\n";
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, text, sizeof(text) - 1), (ssize_t)sizeof(text) - 1);
+	cr_assert_eq(READ("job.yaml", "--config", path), -1);
+	cr_assert_str_eq(o.server.host, "10.0.0.7");
+	cr_assert_eq(o.server.port, 8081);
+	cr_assert_eq(READ("job.yaml", "--config", path, "--rest", "h:1"), -1);
+	cr_assert_str_eq(o.server.host, "h");
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	cr_assert_eq(pwrite(fd, "rest.port: 99\n", 14, 0), 14);
+	cr_assert_eq(READ("job.yaml", "--config", path), -1);
+	cr_assert_str_eq(o.server.host, "127.0.0.1");
+	cr_assert_eq(o.server.port, 99);
+	close(fd);
+	unlink(path);
+	cr_assert_eq(READ("job.yaml", "--config", path), WEIR_EXIT_CONFIG);
+}
+
 Test(submit_command, refuses_what_it_does_not_understand)
 {
 	cr_assert_eq(READ("--json"), WEIR_EXIT_USAGE);
@@ -97,7 +121,6 @@ Test(submit_command, refuses_what_it_does_not_understand)
 	cr_assert_eq(READ("job.yaml", "--restore", "--json"), WEIR_EXIT_USAGE);
 	cr_assert_eq(READ("job.yaml", "--restore", ""), WEIR_EXIT_USAGE);
 	cr_assert_eq(READ("job.yaml", "--restore"), WEIR_EXIT_USAGE);
-	cr_assert_eq(READ("job.yaml", "--config", "host.yaml"), WEIR_EXIT_USAGE);
 	cr_assert_eq(READ("job.yaml", "--taskmanagers", "2"), WEIR_EXIT_USAGE);
 }
 
