@@ -48,7 +48,7 @@ def unaligned_beside_an_aborted_one(w, library, wanted):
     gate = w.write("aborted-gate", "/chk-2/")
     run, rest = start_held(w, library, gate, {
         "execution.checkpointing.unaligned.enabled": "true",
-        "execution.checkpointing.timeout": "600 ms"}, rate=100_000, state="aborted")
+        "execution.checkpointing.timeout": "1500 ms"}, rate=100_000, state="aborted")
 
     def second():
         history = {c["id"]: c for c in w.weir_json("checkpoints", JOB, *rest)["history"]}

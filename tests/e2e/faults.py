@@ -26,12 +26,12 @@ def compile_shared(w, source, target, *more):
     return w.path(target)
 
 
-def first_failure(w, run, seconds=30):
-    """The first line of `weir run` that tells of a failed checkpoint, taken apart."""
+def first_failure(w, run, seconds=30, behind=0):
+    """The first line of `weir run` that tells how one behind that checkpoint failed, in parts."""
     def look():
         for line in run.stderr().splitlines():
             found = FAILURE.search(line)
-            if found:
+            if found and int(found["id"]) > behind:
                 return found
         return None
 

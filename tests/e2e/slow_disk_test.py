@@ -15,9 +15,10 @@ def timeout_ms(w):
 
 
 def slow_run(w, capture, library, name, program):
-    """A run whose `program` syncs nothing from its third checkpoint on; that run and the gate.  The
-    third is complete before: once all of it is written, nothing but the list of completed ones is
-    waited for, without a timeout."""
+    """A run whose `program` syncs nothing from its third checkpoint on; that run, the gate, and the
+    newest checkpoint before it: what failed earlier was not held up by us.  The third is complete
+    before: once all of it is written, nothing but the list of completed ones is waited for, without
+    a timeout."""
     gate, port = w.path("gate-" + name), free_port()
     run = w.flow(capture, name, rate=10_000, state=name,
                  config={"rest.bind-port": port, "weir.storage": "threads",
@@ -30,7 +31,7 @@ def slow_run(w, capture, library, name, program):
     w.wait_for(lambda: w.weir_json("checkpoints", "flow-metering", "--rest", f"127.0.0.1:{port}")
                ["counts"]["completed"] >= 3, "three checkpoints are complete")
     w.write("gate-" + name, "")
-    return run, gate
+    return run, gate, w.newest_checkpoint(name)
 
 
 def test(w):
@@ -38,8 +39,8 @@ def test(w):
     capture = flows_capture(w.path("in.pcap"), 30_000, 600)
     w.flow(capture, "calm", state="calm").summary()
     for program in ("weir-taskmanager", "weir-coordinator"):
-        run, gate = slow_run(w, capture, library, program, program)
-        failure = first_failure(w, run)
+        run, gate, newest = slow_run(w, capture, library, program, program)
+        failure = first_failure(w, run, behind=newest)
         if program == "weir-taskmanager":
             expect_equal(failure["phase"], "waiting for tasks", "phase")
             # The first that writes, unless it had written when the disk stopped.
