@@ -18,7 +18,7 @@ def test(w):
 
     def part(state, path, config):
         options = ("--restore", path) if path else ()
-        return w.flow(capture, "out", rate=12_000, state=state, options=options,
+        return w.flow(capture, "out", rate=w.pace(10_000), state=state, options=options,
                       config={"rest.bind-port": port, "execution.checkpointing.num-retained": "1",
                               **config})
 

@@ -213,6 +213,10 @@ class World:
         values = {"generator.records": records, "generator.rate": rate}
         return self.run(os.path.join(JOBS, "keyed-count.yaml"), {**values, **(sets or {})}, **more)
 
+    def pace(self, rate):
+        """Records a second of a stream that must last while other things are done."""
+        return int(rate / self.factor)
+
     # ---- waiting and reading ----
 
     def wait_for(self, condition, what, seconds=30):

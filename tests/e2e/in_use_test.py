@@ -9,7 +9,7 @@ from harness import BUSY, DONE, expect, expect_equal, expect_same_lines
 
 def test(w):
     capture = flows_capture(w.path("in.pcap"), 20_000, 600)
-    run = w.flow(capture, "out", rate=10_000)
+    run = w.flow(capture, "out", rate=w.pace(10_000))
     w.wait_for_checkpoint(1)
     second = w.flow(capture, "other")
     second.ends_with(BUSY)
@@ -26,7 +26,7 @@ def test(w):
     expect_equal(w.parts("out"), before, "part files")
 
     # Two at once, each with state of its own, before either has an output that is visible.
-    first = w.flow(capture, "shared", state="first", rate=10_000)
+    first = w.flow(capture, "shared", state="first", rate=w.pace(10_000))
     w.wait_for(lambda: glob.glob(w.path("shared", ".sink-0*.inprogress")), "a hidden part")
     at_once = w.flow(capture, "shared", state="second",
                      options=["-D", "restart-strategy.type=none"])

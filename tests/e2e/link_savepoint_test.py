@@ -20,7 +20,7 @@ def test(w):
     rest = ("--rest", f"127.0.0.1:{port}")
     config = {"rest.bind-port": port, "taskmanager.memory.segment-size": "4 kb"}
 
-    run = w.flow(capture, "out", rate=12_000, options=LINKED, config=config)
+    run = w.flow(capture, "out", rate=w.pace(10_000), options=LINKED, config=config)
     w.wait_for_checkpoint(2)
     taken = w.weir_json("savepoint", JOB, w.path("sp"), *rest)["operation"]["location"]
     expect(os.path.exists(os.path.join(taken, "_metadata")), f"it is complete: {taken}")
@@ -42,7 +42,8 @@ def test(w):
     run.summary()
     expect_same_lines(w.lines("out"), wanted, "output of both runs")
 
-    run = w.flow(capture, "drained", rate=12_000, state="drained", options=LINKED, config=config)
+    run = w.flow(capture, "drained", rate=w.pace(10_000), state="drained", options=LINKED,
+                 config=config)
     w.wait_for_checkpoint(2, state="drained")
     end = w.weir_json("stop", JOB, "--savepoint", w.path("sp"), "--drain", *rest)["operation"]
     expect_equal(run.summary()["state"], "FINISHED", "the drained job")

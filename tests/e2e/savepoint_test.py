@@ -14,7 +14,7 @@ def test(w):
     capture = flows_capture(w.path("in.pcap"), 30_000, 600)
     w.flow(capture, "calm", state="calm").summary()
     port = free_port()
-    run = w.flow(capture, "out", rate=12_000, config={"rest.bind-port": port})
+    run = w.flow(capture, "out", rate=w.pace(10_000), config={"rest.bind-port": port})
     rest = ("--rest", f"127.0.0.1:{port}")
     w.wait_for_checkpoint(2)
     status, _, err = w.weir("savepoint", JOB, *rest)

@@ -21,7 +21,7 @@ def test(w):
     w.flow(capture, "calm", state="calm").summary()
 
     port = free_port()
-    run = w.flow(capture, "out", rate=12_000, config={"rest.bind-port": port})
+    run = w.flow(capture, "out", rate=w.pace(12_000), config={"rest.bind-port": port})
     w.wait_for_checkpoint(2)
     path = stop(w, port)
     summary = run.summary()
@@ -33,7 +33,7 @@ def test(w):
 
     # Drained: every packet that was read is in a row, open windows too.
     port = free_port()
-    run = w.flow(capture, "drained", rate=12_000, state="drain",
+    run = w.flow(capture, "drained", rate=w.pace(12_000), state="drain",
                  config={"rest.bind-port": port})
     w.wait_for_checkpoint(2, "drain")
     stop(w, port, "--drain")
@@ -43,7 +43,8 @@ def test(w):
 
     # It cannot be written: the job goes on as if nothing had happened.
     port = free_port()
-    run = w.flow(capture, "on", rate=15_000, state="on", config={"rest.bind-port": port})
+    run = w.flow(capture, "on", rate=w.pace(15_000), state="on",
+                 config={"rest.bind-port": port})
     w.wait_for_checkpoint(2, "on")
     w.write("file", "no directory")
     status, out, err = w.weir("stop", JOB, "--savepoint", w.path("file"), "--json", "--rest",
