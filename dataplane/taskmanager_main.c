@@ -39,6 +39,7 @@
 enum {
 	END_TIMEOUT_S = 20,
 	MEBIBYTE = 1 << 20,
+	CLAIM_WAIT_MS = 15000, /* another one starts meanwhile */
 	LOOK_INTERVAL_NS = 100000000, /* at what packet ports have lost */
 };
 
@@ -51,7 +52,8 @@ struct program {
 	uint32_t cpus[WORKERS_COUNT_MAX], lcores[WORKERS_COUNT_MAX];
 	bool use_hugepages;
 	uint32_t pool_count, buf_bytes;
-	size_t state_bytes;
+	size_t state_bytes, eal_bytes;
+	int claim; /* on hugepages, until they are taken; -1: none */
 	struct mempool *pool;
 	struct taskmanager_link *link; /* to other TaskManagers; NULL: none */
 	struct packet_ports *packet_ports; /* NULL: none */
@@ -120,27 +122,6 @@ static uint32_t mempool_count(const struct program *p)
 	return p->pool_count + taskmanager_link_receive_bufs(p->config, p->choice.count);
 }
 
-static int plan_memory(struct program *p)
-{
-	size_t pool_bytes = (size_t)config_size(p->config, "taskmanager.memory.network.size");
-
-	p->buf_bytes = (uint32_t)config_size(p->config, "taskmanager.memory.segment-size");
-	p->pool_count = (uint32_t)(pool_bytes / p->buf_bytes);
-	p->state_bytes = (size_t)config_size(p->config, "taskmanager.memory.managed.size");
-	size_t need = mempool_memory_bytes(mempool_count(p), p->buf_bytes, p->choice.count) +
-			p->state_bytes;
-	if (config_is_choice(p->config, "weir.hugepages", "auto"))
-		p->use_hugepages = host_memory_has_hugepages(need);
-	else
-		p->use_hugepages = config_is_choice(p->config, "weir.hugepages", "on");
-	if (!p->use_hugepages)
-		log_info("taskmanager",
-				"runs without hugepages (--no-huge): %zu MiB of them are not free "
-				"here; weir doctor says how to get them",
-				need / MEBIBYTE);
-	return 0;
-}
-
 /* Of the ports of packets; `names` must live as long as it is used. */
 static void read_packets(const struct program *p, struct config_list *names,
 		struct packet_ports_config *out)
@@ -155,6 +136,58 @@ static void read_packets(const struct program *p, struct config_list *names,
 	};
 }
 
+/* Buffers and ports. */
+static size_t eal_memory(const struct program *p)
+{
+	struct packet_ports_config packets;
+	struct config_list names;
+
+	if (config_is_set(p->config, "weir.memory"))
+		return (size_t)config_size(p->config, "weir.memory");
+	read_packets(p, &names, &packets);
+	return mempool_memory_bytes(mempool_count(p), p->buf_bytes, p->choice.count) +
+			taskmanager_link_memory_bytes(p->config, p->choice.count) +
+			packet_ports_memory_bytes(&packets);
+}
+
+static void yield_pages(struct program *p)
+{
+	host_memory_yield(p->claim);
+	p->claim = -1;
+}
+
+/* Another TaskManager that starts now would count the same free pages. */
+static void choose_pages(struct program *p)
+{
+	size_t need = p->eal_bytes + p->state_bytes + 2 * MEBIBYTE; /* to align the state */
+
+	p->claim = -1;
+	if (!config_is_choice(p->config, "weir.hugepages", "off"))
+		p->claim = host_memory_claim(CLAIM_WAIT_MS);
+	p->use_hugepages = config_is_choice(p->config, "weir.hugepages", "on") ||
+			(config_is_choice(p->config, "weir.hugepages", "auto") &&
+					host_memory_has_hugepages(need));
+	if (p->use_hugepages)
+		return;
+	yield_pages(p);
+	log_info("taskmanager",
+			"runs without hugepages (--no-huge): %zu MiB of them are not free here; "
+			"weir doctor says how to get them",
+			need / MEBIBYTE);
+}
+
+static int plan_memory(struct program *p)
+{
+	size_t pool_bytes = (size_t)config_size(p->config, "taskmanager.memory.network.size");
+
+	p->buf_bytes = (uint32_t)config_size(p->config, "taskmanager.memory.segment-size");
+	p->pool_count = (uint32_t)(pool_bytes / p->buf_bytes);
+	p->state_bytes = (size_t)config_size(p->config, "taskmanager.memory.managed.size");
+	p->eal_bytes = eal_memory(p);
+	choose_pages(p);
+	return 0;
+}
+
 static int start_eal(struct program *p)
 {
 	char line[EAL_LINE_BYTES];
@@ -163,18 +196,14 @@ static int start_eal(struct program *p)
 	struct packet_ports_config packets;
 	struct config_list extra, names;
 	uint32_t port_count = 0;
-	size_t memory = mempool_memory_bytes(mempool_count(p), p->buf_bytes, p->choice.count) +
-			taskmanager_link_memory_bytes(p->config, p->choice.count);
 
 	read_packets(p, &names, &packets);
 	for (uint32_t i = 0; i < names.count && i < PACKET_PORTS_MAX; i++)
 		ports[port_count++] = names.items[i];
-	memory += packet_ports_memory_bytes(&packets);
 	if (link[0] != '\0')
 		ports[port_count++] = link;
-	if (config_is_set(p->config, "weir.memory"))
-		memory = (size_t)config_size(p->config, "weir.memory");
-	log_info("taskmanager", "%zu MiB of memory for buffers and ports", memory / MEBIBYTE);
+	log_info("taskmanager", "%zu MiB of memory for buffers and ports",
+			p->eal_bytes / MEBIBYTE);
 	config_list(p->config, "weir.eal.args", &extra);
 	eal_sweep();
 	int rc = eal_start(
@@ -183,7 +212,7 @@ static int start_eal(struct program *p)
 					.worker_count = p->choice.count,
 					.control_cpus = p->choice.control_cpus,
 					.use_hugepages = p->use_hugepages,
-					.memory_bytes = memory,
+					.memory_bytes = p->eal_bytes,
 					.ports = ports,
 					.port_count = port_count,
 					.extra = extra.items,
@@ -248,7 +277,10 @@ static void close_packet_ports(struct program *p)
 
 static int map_state(struct program *p)
 {
-	return host_memory_map(&p->state, p->state_bytes, p->use_hugepages, p->error);
+	int rc = host_memory_map(&p->state, p->state_bytes, p->use_hugepages, p->error);
+
+	yield_pages(p); /* what is ours is taken */
+	return rc;
 }
 
 static void unmap_state(struct program *p)

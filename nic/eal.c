@@ -92,8 +92,15 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 	argv[argc] = NULL;
 	print_line(argv, argc, line);
 	if (rte_eal_init(argc, argv) < 0) {
+		char pages[160] = "";
+
+		if (config->use_hugepages)
+			snprintf(pages, sizeof(pages),
+					" on hugepages, of which it needs %s MiB (weir doctor says "
+					"how to get them; weir.hugepages: auto goes without)",
+					memory);
 		snprintf(error, EAL_ERROR_BYTES,
-				"EAL did not start: %s; its arguments were: %.300s",
+				"EAL did not start%s: %s; its arguments were: %.300s", pages,
 				rte_strerror(rte_errno), line);
 		return rte_errno > 0 ? -rte_errno : -EIO;
 	}

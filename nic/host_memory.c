@@ -1,12 +1,41 @@
 #include "nic/host_memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
-enum { HUGE_PAGE_BYTES = 2 << 20 };
+enum { HUGE_PAGE_BYTES = 2 << 20, CLAIM_PAUSE_MS = 1 };
+
+/* A file that all processes of a host see as one, whatever their user and namespaces. */
+static const char claimed[] = "/proc/sys/vm/nr_hugepages";
+
+int host_memory_claim(uint32_t wait_ms)
+{
+	const struct timespec pause = {.tv_nsec = CLAIM_PAUSE_MS * 1000000};
+	int fd = open(claimed, O_RDONLY | O_CLOEXEC);
+
+	for (uint32_t waited = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+			waited += CLAIM_PAUSE_MS) {
+		if (errno != EWOULDBLOCK || waited >= wait_ms) {
+			close(fd);
+			return -1;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return fd;
+}
+
+void host_memory_yield(int claim)
+{
+	if (claim >= 0)
+		close(claim);
+}
 
 static size_t round_up(size_t bytes)
 {
