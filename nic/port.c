@@ -17,6 +17,7 @@
 #include "dataplane/wire/buf.h"
 #include "nic/interrupt_thread.h"
 #include "nic/port_driver.h"
+#include "nic/port_guard.h"
 #include "nic/port_mtu.h"
 
 enum {
@@ -34,10 +35,7 @@ enum {
 	HANDED_COUNT = 1024,              /* frames under way to another queue */
 };
 
-/* Whether a worker is in a burst: each writes its own line. */
-struct port_user {
-	_Atomic bool is_in;
-} __rte_cache_aligned;
+static_assert((int)PORT_USERS_MAX <= (int)PORT_GUARD_USERS_MAX, "each has a number");
 
 struct port {
 	uint16_t id;
@@ -55,7 +53,7 @@ struct port {
 	struct rte_mempool *rx_pool;
 	bool has_bufs; /* then the pool is not ours */
 	struct rte_ring *handed[PORT_QUEUES_MAX];
-	struct port_user users[PORT_USERS_MAX];
+	struct port_guard *guard; /* NULL: its driver takes nothing away */
 };
 
 static uint32_t rx_bufs(const struct port_driver *driver, uint32_t descriptors)
@@ -289,12 +287,12 @@ static int configure(struct port *p, const struct port_config *config,
 }
 
 /* Who enters says so before it looks, and who restarts shuts the door before it looks who is in:
- * one of them sees the other.  A port that is never restarted has no need of it. */
+ * one of them sees the other. */
 bool port_enter(struct port *p, uint32_t user)
 {
-	if (!p->dials)
+	if (p->guard == NULL)
 		return true;
-	atomic_store(&p->users[user].is_in, true);
+	port_guard_enter(p->guard, user);
 	if (atomic_load(&p->is_started))
 		return true;
 	port_leave(p, user);
@@ -303,16 +301,8 @@ bool port_enter(struct port *p, uint32_t user)
 
 void port_leave(struct port *p, uint32_t user)
 {
-	atomic_store_explicit(&p->users[user].is_in, false, memory_order_release);
-}
-
-static bool is_somebody_in(const struct port *p)
-{
-	for (uint32_t i = 0; i < PORT_USERS_MAX; i++) {
-		if (atomic_load(&p->users[i].is_in))
-			return true;
-	}
-	return false;
+	if (p->guard != NULL)
+		port_guard_leave(p->guard, user);
 }
 
 static bool is_up(uint16_t port_id)
@@ -342,7 +332,7 @@ void port_try_start(struct port *p)
 	if (!p->dials)
 		return;
 	bool was_started = atomic_exchange(&p->is_started, false);
-	if (is_somebody_in(p)) {
+	if (port_guard_is_somebody_in(p->guard)) {
 		atomic_store(&p->is_started, was_started); /* the next time it is out */
 		return;
 	}
@@ -391,6 +381,8 @@ int port_create(struct port **out, const struct port_config *config, char error[
 	int rc = find(p, config, error);
 	if (rc == 0)
 		rc = configure(p, config, error);
+	if (rc == 0 && p->traits->unmaps)
+		rc = port_guard_create(&p->guard, p->id);
 	if (rc == 0)
 		rc = start(p, config);
 	if (rc != 0) {
@@ -425,6 +417,7 @@ void port_destroy(struct port *p)
 		rte_ring_free(p->handed[q]);
 	if (!p->has_bufs)
 		rte_mempool_free(p->rx_pool);
+	port_guard_destroy(p->guard);
 	free(p);
 }
 

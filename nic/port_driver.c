@@ -12,6 +12,7 @@ static const struct port_driver drivers[] = {
 				.has_slot_size = true,
 				.pairs = true,
 				.dials = true,
+				.unmaps = true,
 				.hears_peer = true},
 		{.name = "net_af_packet",
 				.copies = true,

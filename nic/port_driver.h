@@ -23,6 +23,7 @@ struct port_driver {
 	bool spreads;     /* over its queues, whether asked or not */
 	bool fills_all;   /* and over those that nobody set up, too */
 	bool dials;       /* a client that does not start before its server is there */
+	bool unmaps;      /* its rings when the peer goes, whoever is in a burst: port_guard.h */
 	bool hears_peer;  /* come and go on the interrupt thread: see interrupt_thread.h */
 	bool has_second_ring; /* of as many descriptors, filled from the same buffers */
 	uint32_t rx_bufs; /* it takes so many at once beside its descriptors */

@@ -1,0 +1,113 @@
+/* A memif's peer goes while we are in a burst, over and over: its driver unmaps the rings on a
+ * thread of its own. */
+
+#include "nic/eal.h"
+#include "nic/port.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { ROUNDS = 150, UP_TRIES = 3000, BURST = 32, FRAME_BYTES = 1500, TURNS_MIN = 50 };
+
+/* The end that stays. */
+struct survivor {
+	struct port *port;
+	struct rte_mempool *pool;
+	_Atomic bool must_end;
+	_Atomic uint64_t turns;
+};
+
+static struct port *plug(const char *name, const char *role, const char *socket)
+{
+	char args[256], error[PORT_ERROR_BYTES];
+	struct port *p = NULL;
+
+	snprintf(args, sizeof(args), "role=%s,socket-abstract=no,socket=%s", role, socket);
+	cr_assert_eq(rte_eal_hotplug_add("vdev", name, args), 0);
+	struct port_config config = {.name = name, .rx_descriptors = 64, .tx_descriptors = 64,
+			.worker_count = 1, .udp_port = 6125};
+	cr_assert_eq(port_create(&p, &config, error), 0, "%s", error);
+	return p;
+}
+
+static void send_burst(struct port *p, struct rte_mempool *pool)
+{
+	struct rte_mbuf *mbufs[BURST];
+
+	if (rte_pktmbuf_alloc_bulk(pool, mbufs, BURST) != 0)
+		return;
+	for (uint32_t i = 0; i < BURST; i++)
+		(void)rte_pktmbuf_append(mbufs[i], FRAME_BYTES);
+	uint32_t sent = rte_eth_tx_burst(port_id(p), 0, mbufs, BURST);
+	rte_pktmbuf_free_bulk(mbufs + sent, BURST - sent);
+}
+
+static void *work(void *context)
+{
+	struct survivor *s = context;
+	struct rte_mbuf *mbufs[BURST];
+
+	while (!s->must_end) {
+		s->turns++;
+		if (!port_enter(s->port, 0))
+			continue;
+		send_burst(s->port, s->pool);
+		uint32_t got = rte_eth_rx_burst(port_id(s->port), 0, mbufs, BURST);
+		port_leave(s->port, 0);
+		rte_pktmbuf_free_bulk(mbufs, got);
+	}
+	return NULL;
+}
+
+static void meet_and_leave(struct survivor *s, const char *socket, int round)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "net_memif%d", 100 + round);
+	struct port *peer = plug(name, "client", socket);
+	for (int i = 0; i < UP_TRIES && !(port_is_up(s->port) && port_is_up(peer)); i++)
+		usleep(100);
+	cr_assert(port_is_up(s->port) && port_is_up(peer), "round %d", round);
+	uint64_t turns = s->turns;
+	while (s->turns < turns + TURNS_MIN) {
+		if (port_enter(peer, 0))
+			send_burst(peer, s->pool);
+		port_leave(peer, 0);
+	}
+	port_destroy(peer);
+}
+
+Test(port_guard, keeps_the_rings_for_who_is_in_a_burst_when_the_peer_goes)
+{
+	static const uint32_t cpus[1] = {0};
+	char directory[] = "/tmp/weir-port-XXXXXX", socket[64], line[EAL_LINE_BYTES],
+	     error[EAL_ERROR_BYTES];
+	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0-1",
+			.memory_bytes = 256 << 20};
+	struct survivor s = {0};
+	pthread_t worker;
+
+	cr_assert_not_null(mkdtemp(directory));
+	snprintf(socket, sizeof(socket), "%s/sock", directory);
+	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+	s.pool = rte_pktmbuf_pool_create(
+			"frames", 2047, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	s.port = plug("net_memif0", "server", socket);
+	cr_assert_eq(pthread_create(&worker, NULL, work, &s), 0);
+	for (int round = 0; round < ROUNDS; round++)
+		meet_and_leave(&s, socket, round);
+	s.must_end = true;
+	pthread_join(worker, NULL);
+	port_destroy(s.port);
+	rte_mempool_free(s.pool);
+	(void)unlink(socket);
+	rmdir(directory);
+	eal_stop();
+}
