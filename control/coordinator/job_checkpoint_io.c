@@ -84,7 +84,7 @@ static void on_reserved_ahead(void *context)
 	struct work *w = context;
 
 	/* It is tried again at each trigger. */
-	if (w->status != w->jm->reserve_status)
+	if (w->jm->reserve_status == 0)
 		tell(w, "ids cannot be reserved ahead");
 	w->jm->reserve_status = w->status;
 	w->jm->is_reserving = false;

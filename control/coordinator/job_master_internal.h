@@ -88,7 +88,7 @@ struct job_master {
 	struct loop_timer *final_timer; /* until the last checkpoint is tried again */
 	bool is_released;           /* all tasks were told that they may end (TK-13) */
 	int64_t next_id, reserved_id; /* to be given out next; the first that may not yet be */
-	int reserve_status;         /* how the last one went: said when it changes */
+	int reserve_status;         /* how the last one went: said at the first that fails */
 	bool is_reserving;          /* more of them, ahead of need */
 	struct directories_ahead ahead;
 	uint32_t hook; /* of the job file */
