@@ -75,7 +75,10 @@ static void reserve(void *context)
 
 static void note_reserved(const struct work *w)
 {
-	if (w->status == 0 && w->ids_end > w->jm->reserved_id)
+	if (w->status != 0)
+		return;
+	w->jm->reserve_status = 0;
+	if (w->ids_end > w->jm->reserved_id)
 		w->jm->reserved_id = w->ids_end;
 }
 
