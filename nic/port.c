@@ -44,7 +44,7 @@ struct port {
 	uint32_t mtu, slot_bytes;
 	uint16_t rx_descriptors, tx_descriptors;
 	bool dials; /* starts once its server is there */
-	bool is_memory, can_udp_checksum, has_segments, can_reclaim, is_closed;
+	bool is_memory, copies, can_udp_checksum, has_segments, can_reclaim, is_closed;
 	_Atomic bool is_started;
 	uint16_t udp_port;
 	uint32_t queue_count;
@@ -251,6 +251,7 @@ static int configure(struct port *p, const struct port_config *config,
 	p->traits = port_driver_find(p->driver);
 	p->dials = p->traits->dials && !is_server(&info);
 	p->is_memory = p->traits->is_memory && !has_argument(&info, "zero-copy=yes");
+	p->copies = p->traits->copies && !has_argument(&info, "zero-copy=yes");
 	rc = port_mtu_choose(&p->mtu, config, p->id, &info, error);
 	if (rc == 0)
 		rc = count_queues(p, config, &info, error);
@@ -509,6 +510,11 @@ bool port_can_refer(const struct port *p)
 {
 	return p->has_segments && rte_eal_iova_mode() == RTE_IOVA_VA &&
 			(p->can_reclaim || p->traits->copies);
+}
+
+bool port_copies(const struct port *p)
+{
+	return p->copies;
 }
 
 static const char *print_bodies(const struct port *p)

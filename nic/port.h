@@ -65,6 +65,8 @@ void port_mac(const struct port *p, uint8_t mac[6]);
 bool port_can_udp_checksum(const struct port *p);
 /* Whether a frame may be in several pieces, and those come back from the device in time. */
 bool port_can_refer(const struct port *p);
+/* What its transmit call took is copied, and done with. */
+bool port_copies(const struct port *p);
 /* Heads in smaller mbufs take a slot of the ring each, and a body another: the receiver then has to
  * put them together.  0: it is all the same. */
 uint32_t port_head_bytes_min(const struct port *p);

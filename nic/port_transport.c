@@ -37,12 +37,13 @@ struct port_transport {
 	uint16_t port_id, queue;
 	uint32_t queue_count;
 	uint16_t udp_port; /* of queue 0 */
-	bool can_refer, receives_bufs;
+	bool can_refer, copies, receives_bufs;
 	struct transport_counters counters;
 	struct rte_mempool *heads, *references;
 	uint64_t tried_ns; /* to start the port */
 	uint32_t pending_head, pending_tail; /* made, not yet taken by the device */
 	struct rte_mbuf *pending[BURST_MAX];
+	struct buf *owners[BURST_MAX]; /* of their bodies, where the device copies; or NULL */
 	uint32_t sent_count; /* owners of bodies that the device is done with; who is in has it */
 	struct buf *sent[BURST_MAX];
 	uint8_t *flat; /* for frames that arrived in pieces, a burst of them */
@@ -56,13 +57,19 @@ static struct port_transport *of(struct transport *t)
 /* ---- out ---- */
 
 /* Pieces of one buffer follow each other, and are one step for all of them. */
+static void release_bufs(struct buf *const *bufs, uint32_t count)
+{
+	for (uint32_t i = 0, run; i < count; i += run) {
+		for (run = 1; i + run < count && bufs[i + run] == bufs[i]; run++)
+			;
+		if (bufs[i] != NULL)
+			buf_release_times(bufs[i], run);
+	}
+}
+
 static void release_sent(struct port_transport *t)
 {
-	for (uint32_t i = 0, run; i < t->sent_count; i += run) {
-		for (run = 1; i + run < t->sent_count && t->sent[i + run] == t->sent[i]; run++)
-			;
-		buf_release_times(t->sent[i], run);
-	}
+	release_bufs(t->sent, t->sent_count);
 	t->sent_count = 0;
 }
 
@@ -78,16 +85,12 @@ static void body_is_sent(void *address, void *reference)
 	t->sent[t->sent_count++] = ((struct reference *)reference)->owner;
 }
 
-/* A piece that is the body where it lies. */
-static struct rte_mbuf *refer(struct port_transport *t, const struct frame_out *f)
+/* The device tells when it is done with the body. */
+static void attach(struct port_transport *t, struct rte_mbuf *m, const struct frame_out *f)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(t->references);
-
-	if (m == NULL)
-		return NULL;
-
 	struct reference *r = rte_mbuf_to_priv(m);
 	void *body = (void *)(uintptr_t)f->body;
+
 	r->info.free_cb = body_is_sent;
 	r->info.fcb_opaque = r;
 	r->transport = t;
@@ -95,6 +98,25 @@ static struct rte_mbuf *refer(struct port_transport *t, const struct frame_out *
 	rte_mbuf_ext_refcnt_set(&r->info, 1);
 	rte_pktmbuf_attach_extbuf(m, body, (rte_iova_t)(uintptr_t)body, (uint16_t)f->body_bytes,
 			&r->info);
+}
+
+/* A piece that is the body where it lies.  A device that copies is done with it when it has taken
+ * it, and the mbuf, which has no bytes of its own, need not be told where others were. */
+static struct rte_mbuf *refer(struct port_transport *t, const struct frame_out *f)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(t->references);
+
+	if (m == NULL)
+		return NULL;
+	if (t->copies) {
+		m->buf_addr = (void *)(uintptr_t)f->body;
+		m->buf_iova = (rte_iova_t)(uintptr_t)f->body;
+		m->buf_len = (uint16_t)f->body_bytes;
+		m->data_off = 0;
+		t->owners[t->pending_tail] = f->owner;
+	} else {
+		attach(t, m, f);
+	}
 	m->data_len = (uint16_t)f->body_bytes;
 	m->pkt_len = f->body_bytes;
 	return m;
@@ -143,8 +165,12 @@ static bool flush(struct port_transport *t)
 	uint32_t count = t->pending_tail - t->pending_head;
 
 	if (count > 0 && port_enter(t->port, t->queue)) {
-		t->pending_head += rte_eth_tx_burst(t->port_id, t->queue,
+		uint32_t taken = rte_eth_tx_burst(t->port_id, t->queue,
 				t->pending + t->pending_head, (uint16_t)count);
+
+		if (t->copies)
+			release_bufs(t->owners + t->pending_head, taken);
+		t->pending_head += taken;
 		release_sent(t);
 		port_leave(t->port, t->queue);
 	}
@@ -161,6 +187,7 @@ static uint32_t transport_send(struct transport *transport, const struct frame_o
 		t->pending_head = 0;
 		t->pending_tail = 0;
 		while (taken < count && t->pending_tail < BURST_MAX) {
+			t->owners[t->pending_tail] = NULL;
 			struct rte_mbuf *m = make(t, &frames[taken]);
 
 			if (m == NULL)
@@ -329,6 +356,7 @@ int port_transport_create(struct port_transport **out, struct port *port, uint32
 	t->queue_count = port_queue_count(port);
 	t->udp_port = port_udp_port(port);
 	t->can_refer = port_can_refer(port);
+	t->copies = port_copies(port);
 	t->receives_bufs = port_receives_bufs(port);
 	t->flat = lines_alloc((size_t)BURST_MAX * t->transport.frame_bytes_max);
 	if (t->flat == NULL || make_pools(t) != 0) {
@@ -349,6 +377,7 @@ void port_transport_destroy(struct port_transport *t)
 	if (t == NULL)
 		return;
 	port_stop(t->port);
+	release_bufs(t->owners + t->pending_head, t->pending_tail - t->pending_head);
 	for (; t->pending_head < t->pending_tail; t->pending_head++)
 		rte_pktmbuf_free(t->pending[t->pending_head]);
 	release_sent(t);
