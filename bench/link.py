@@ -5,8 +5,11 @@ two of dpdk-testpmd on the same cores, joined likewise, take turns.  The former 
 the product's reliable link; then frames of the same size by rte_eth_tx_burst and rte_eth_rx_burst
 alone; then the same buffers over TCP on the loopback, a write for each flush.  dpdk-testpmd sends
 in txonly mode what it receives in rxonly mode.  The bare loop does less for a frame than that (its
-headers are copied, not made), in the processes and on the memory of the link: it is the ceiling,
-and tells a port that is slow from a link that is.
+headers are copied, not made), in the processes and on the memory of the link: it tells a port that
+is slow from a link that is.  A second one does the same with the bytes as a link must, and nothing
+else: it sends pieces of buffers from where they lie, and copies what comes into buffers.  That is
+the ceiling of a link, and what it has of dpdk-testpmd, which sends and receives the same few warm
+mbufs and looks at none, is what memory allows.
 A frame of 64 bytes is too small for a link's headers: the others send those of 64, the link buffers
 of 64 bytes of records, of which several that wait share a frame: there its buffers are counted.  A
 buffer of 32 KiB goes in frames of 1518, as over a cable, and in one, as `weir run --link memif` and
@@ -116,6 +119,9 @@ class Ends:
     def raw(self):
         return self.measure("raw", frame_bytes(self.row))
 
+    def carry(self):
+        return self.measure("carry", frame_bytes(self.row))
+
     def weir(self, faults="-", window_ms=WINDOW_MS):
         return self.measure("weir", faults, window_ms)
 
@@ -140,6 +146,8 @@ def measure_row(build, directory, kind, row, rounds):
     with contextlib.ExitStack() as stack:
         ends = stack.enter_context(Ends(build, directory, kind, row))
         turns = [("raw", ends.raw), ("weir", ends.weir), ("tcp", ends.tcp)]
+        if frame_bytes(row) > HEADERS:
+            turns.insert(1, ("carry", ends.carry))
         if program is not None and row[1] <= PEER_FRAME_MAX:
             pair = stack.enter_context(
                 testpmd.Pair(program, directory, kind, frame_bytes(row), two_cores()))
@@ -175,6 +183,7 @@ def describe(rounds):
          for who in rounds[0] for what in ("frames", "bytes")}
     return {**d, "testpmd_ratio": ratio(rounds, "weir", "testpmd", "frames"),
             "raw_ratio": ratio(rounds, "weir", "raw", "frames"),
+            "carry_ratio": ratio(rounds, "weir", "carry", "frames"),
             "tcp_ratio": ratio(rounds, "weir", "tcp", "bytes"),
             "resent": sum(r["weir"]["resent"] for r in rounds),
             "rtt_us": statistics.median(r["weir"]["rtt_us"] for r in rounds)}
@@ -196,8 +205,9 @@ def times(numbers, digits):
 def line(kind, name, d):
     """One row for people."""
     return (f"{kind:<6} {name:<13} {millions(d.get('testpmd_frames'), 7)} "
-            f"{millions(d['raw_frames'], 6)} {millions(d['weir_frames'], 6)}  "
-            f"{times(d['testpmd_ratio'], 2)} {times(d['raw_ratio'], 2)} "
+            f"{millions(d['raw_frames'], 6)} {millions(d.get('carry_frames'), 6)} "
+            f"{millions(d['weir_frames'], 6)}  "
+            f"{times(d['testpmd_ratio'], 2)} {times(d['carry_ratio'], 2)} "
             f"{d['weir_bytes']['median'] / 1e6:>7.0f} {d['tcp_bytes']['median'] / 1e6:>6.0f} "
             f"{times(d['tcp_ratio'], 1)}").rstrip()
 
@@ -269,9 +279,10 @@ def print_table(data):
         "bare: rte_eth_tx_burst and rte_eth_rx_burst in the link's own processes; all in bursts "
         "of 32",
         "weir at 64: buffers of 64 bytes of records, several of them to a frame",
-        f"{'':<6} {'':<13} {'million frames/s':^21}  {'weir, of testpmd':<17} {'of bare':<17} "
+        "carry: bare, out of buffers and into buffers as a link must: its ceiling",
+        f"{'':<6} {'':<13} {'million frames/s':^28}  {'weir, of testpmd':<17} {'of carry':<17} "
         f"{'MB/s of records':^14}",
-        f"{'port':<6} {'frame, flush':<13} {'testpmd':>7} {'bare':>6} {'weir':>6}  "
+        f"{'port':<6} {'frame, flush':<13} {'testpmd':>7} {'bare':>6} {'carry':>6} {'weir':>6}  "
         f"{'':<17} {'':<17} {'weir':>7} {'TCP':>6} {'times':>5}",
         *(line(r["kind"], r["frames"], r) for r in data["rows"]),
         "", f"{'loss':>8} {'MB/s':>9} {'of it without':>12}   (memif, 1518, both ways)",

@@ -10,6 +10,7 @@
  * with one line of JSON; in between it sleeps.
  *   weir MS FAULTS     buffers over the link; FAULTS as in weir.link.faults, or -
  *   raw MS FRAME       frames of so many bytes, without their check sequence
+ *   carry MS FRAME     the same, their bytes out of buffers and into buffers, as a link has them
  *   tcp MS PORT        buffers by TCP
  */
 
@@ -44,6 +45,7 @@ enum {
 	RAW_MBUFS = 8192,
 	SLACK_BUFS = 64,
 	HEADER_BYTES = 42, /* Ethernet, IPv4, UDP */
+	CARRIED_BUFS = 32,
 	ETHERNET_BYTES = 14,
 };
 #define UP_TIMEOUT_NS UINT64_C(15000000000)
@@ -59,7 +61,7 @@ struct end {
 	struct port *port;
 	struct port_transport *transport;
 	struct mempool *pool;
-	struct rte_mempool *raw_pool;
+	struct rte_mempool *raw_pool, *raw_bodies;
 	struct net_address local, remote;
 	uint32_t pieces; /* frames of a buffer */
 	int listener;
@@ -161,7 +163,8 @@ static void open_port(struct end *e, bool is_memif)
 		fail("port", "no memory for its transport");
 	e->raw_pool = rte_pktmbuf_pool_create("raw", RAW_MBUFS, 256, 0,
 			(uint16_t)raw_room(e), SOCKET_ID_ANY);
-	if (e->raw_pool == NULL)
+	e->raw_bodies = rte_pktmbuf_pool_create("bodies", RAW_MBUFS / 4, 256, 0, 0, SOCKET_ID_ANY);
+	if (e->raw_pool == NULL || e->raw_bodies == NULL)
 		fail("port", "no memory for raw frames");
 }
 
@@ -383,7 +386,54 @@ static void run_weir(struct end *e, uint64_t window_ns, const char *faults)
 
 /* ---- bare bursts ---- */
 
-static void send_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes)
+/* The buffers that frames are pieces of, in turn. */
+struct carrier {
+	struct buf *bufs[CARRIED_BUFS];
+	uint32_t at, offset, piece_bytes;
+};
+
+static void open_carrier(struct end *e, struct carrier *c, uint32_t frame_bytes)
+{
+	*c = (struct carrier){.piece_bytes = frame_bytes - BUF_HEAD_BYTES};
+	for (uint32_t i = 0; i < CARRIED_BUFS; i++) {
+		c->bufs[i] = buf_alloc(mempool_bufs(e->pool));
+		CHECK(c->bufs[i] != NULL && c->piece_bytes <= e->flush_bytes);
+	}
+}
+
+static void close_carrier(struct carrier *c)
+{
+	for (uint32_t i = 0; i < CARRIED_BUFS; i++)
+		buf_release(c->bufs[i]);
+}
+
+static uint8_t *next_piece(const struct end *e, struct carrier *c)
+{
+	if (c->offset + c->piece_bytes > e->flush_bytes) {
+		c->offset = 0;
+		c->at = (c->at + 1) % CARRIED_BUFS;
+	}
+	c->offset += c->piece_bytes;
+	return c->bufs[c->at]->data + c->offset - c->piece_bytes;
+}
+
+/* The mbuf becomes a head, and another its body, where that lies. */
+static void attach_piece(struct end *e, struct carrier *c, struct rte_mbuf *m)
+{
+	struct rte_mbuf *body = rte_pktmbuf_alloc(e->raw_bodies);
+
+	if (body == NULL)
+		fail("carry", "the port holds more frames than it should");
+	body->buf_addr = next_piece(e, c);
+	body->buf_len = (uint16_t)c->piece_bytes;
+	body->data_off = 0;
+	body->data_len = (uint16_t)c->piece_bytes;
+	m->data_len = BUF_HEAD_BYTES;
+	m->next = body;
+	m->nb_segs = 2;
+}
+
+static void send_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes, struct carrier *c)
 {
 	uint64_t until_ns = clock_monotonic_ns() + WARM_UP_NS + window_ns + SENDER_MORE_NS;
 	struct rte_mbuf *mbufs[RAW_BURST];
@@ -399,6 +449,8 @@ static void send_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes)
 			memcpy(rte_pktmbuf_mtod(mbufs[i], void *), header, sizeof(header));
 			mbufs[i]->data_len = (uint16_t)frame_bytes;
 			mbufs[i]->pkt_len = frame_bytes;
+			if (c != NULL)
+				attach_piece(e, c, mbufs[i]);
 		}
 		uint32_t taken = rte_eth_tx_burst(id, 0, mbufs, RAW_BURST);
 		rte_pktmbuf_free_bulk(mbufs + taken, RAW_BURST - taken);
@@ -407,7 +459,7 @@ static void send_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes)
 	fflush(stdout);
 }
 
-static void receive_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes)
+static void receive_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes, struct carrier *c)
 {
 	uint64_t giving_up_ns = clock_monotonic_ns() + UP_TIMEOUT_NS, now_ns, count = 0;
 	struct rte_mbuf *mbufs[RAW_BURST];
@@ -416,6 +468,9 @@ static void receive_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes)
 	do {
 		uint32_t got = rte_eth_rx_burst(port_id(e->port), 0, mbufs, RAW_BURST);
 
+		for (uint32_t i = 0; c != NULL && i < got; i++)
+			memcpy(next_piece(e, c), rte_pktmbuf_mtod(mbufs[i], uint8_t *) +
+					BUF_HEAD_BYTES, c->piece_bytes);
 		rte_pktmbuf_free_bulk(mbufs, got);
 		count += got;
 		now_ns = clock_monotonic_ns();
@@ -423,6 +478,20 @@ static void receive_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes)
 			fail("raw", "no frame came");
 	} while (watch(&w, count, now_ns, window_ns));
 	keep(e, w.count, w.count * frame_bytes, w.ended_ns - w.began_ns);
+}
+
+static void run_raw(struct end *e, uint64_t window_ns, uint32_t frame_bytes, bool carries)
+{
+	struct carrier c;
+
+	if (carries)
+		open_carrier(e, &c, frame_bytes);
+	if (e->is_sender)
+		send_raw(e, window_ns, frame_bytes, carries ? &c : NULL);
+	else
+		receive_raw(e, window_ns, frame_bytes, carries ? &c : NULL);
+	if (carries)
+		close_carrier(&c);
 }
 
 /* What is still on the way is none of the next run, and nobody begins that before the answer: a
@@ -476,10 +545,8 @@ static bool obey(struct end *e)
 	uint64_t window_ns = (uint64_t)ms * 1000000;
 	if (strcmp(verb, "weir") == 0)
 		run_weir(e, window_ns, argument);
-	else if (strcmp(verb, "raw") == 0 && e->is_sender)
-		send_raw(e, window_ns, (uint32_t)atoi(argument));
-	else if (strcmp(verb, "raw") == 0)
-		receive_raw(e, window_ns, (uint32_t)atoi(argument));
+	else if (strcmp(verb, "raw") == 0 || strcmp(verb, "carry") == 0)
+		run_raw(e, window_ns, (uint32_t)atoi(argument), verb[0] == 'c');
 	else if (strcmp(verb, "tcp") == 0)
 		run_tcp(e, window_ns, (uint16_t)atoi(argument));
 	else
