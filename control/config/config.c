@@ -172,6 +172,16 @@ static int find(const char *name, struct config_place place, uint32_t *index,
 			"unknown key; expected one of those that weir config lists");
 }
 
+/* What a process reads before it knows of any job would be passed over in silence. */
+static int expect_key_of_job(uint32_t index, struct config_place place, struct config_error *error)
+{
+	if (config_key_is_of_job(index))
+		return 0;
+	return config_refuse(error, place, config_key_at(index)->param.name,
+			"no key of a job; it belongs into the config of the coordinator "
+			"or of its TaskManagers");
+}
+
 /* `is_job`: only what a job may bring along. */
 static int set_option(struct config *c, const char *assignment, bool is_job,
 		struct config_error *error)
@@ -187,10 +197,8 @@ static int set_option(struct config *c, const char *assignment, bool is_job,
 	memcpy(name, assignment, (size_t)(equals - assignment));
 	name[equals - assignment] = '\0';
 	int rc = find(name, place, &index, error);
-	if (rc == 0 && is_job && !config_key_is_of_job(index))
-		rc = config_refuse(error, place, name,
-				"no key of a job; it belongs into the config of the coordinator "
-				"or of its TaskManagers");
+	if (rc == 0 && is_job)
+		rc = expect_key_of_job(index, place, error);
 	return rc != 0 ? rc : keep(c, index, equals + 1, place, CONFIG_OPTION, error);
 }
 
@@ -233,6 +241,8 @@ static int load_leaf(struct load *load, const struct yaml_node *node, const char
 	uint32_t index = 0;
 	int rc = find(name, node->key_place, &index, load->error);
 
+	if (rc == 0 && load->origin == CONFIG_JOB_FILE)
+		rc = expect_key_of_job(index, node->key_place, load->error);
 	if (rc != 0)
 		return rc;
 	const struct config_key *key = config_key_at(index);

@@ -90,6 +90,7 @@ void config_print_help(FILE *out)
 			fprintf(out, ", not set");
 		else
 			fprintf(out, ", preset \"%s\"", param->preset);
+		fprintf(out, ", %s", config_key_is_of_job(i) ? "of a job" : "of a process");
 		if (key->supported != NULL)
 			fprintf(out, " (other values are not supported yet)");
 		if (key->old_names != NULL)

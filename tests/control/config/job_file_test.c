@@ -178,6 +178,16 @@ Test(job_file, unknown_and_duplicate_keys_are_refused)
 			"job.yaml:2:10: rest.prt: unknown key; did you mean rest.port?");
 }
 
+Test(job_file, keys_of_processes_are_refused_since_no_job_changes_them)
+{
+	expect_refused(2, "config: {weir.cores: '0'}",
+			"job.yaml:2:10: weir.cores: no key of a job; it belongs into the config of "
+			"the coordinator or of its TaskManagers");
+	expect_refused(2, "config: {taskmanager: {memory: {managed: {size: 1 gb}}}}",
+			"job.yaml:2:43: taskmanager.memory.managed.size: no key of a job; it "
+			"belongs into the config of the coordinator or of its TaskManagers");
+}
+
 Test(job_file, the_name_must_be_there_and_plain)
 {
 	expect_refused(1, "", "job.yaml:2:1: name: missing; expected the name of the job");
