@@ -61,13 +61,16 @@ static uint32_t rx_bufs(const struct port_driver *driver, uint32_t descriptors)
 	return (driver->has_second_ring ? 2 : 1) * descriptors + driver->rx_bufs;
 }
 
-/* In memory between two, one frame for each buffer.  The head is that of IPv4. */
+/* In memory between two, one frame for each buffer.  The head is that of IPv4.  Where buffers are
+ * far smaller than frames, the pool would only have more of them, and colder ones. */
 uint32_t port_receive_bufs(const struct port_config *config)
 {
 	const struct port_driver *driver = port_driver_find(config->name);
+	uint32_t room = RTE_MAX(config->mtu + ETHERNET_BYTES + LINE_ROOM_BYTES +
+					RTE_PKTMBUF_HEADROOM, RTE_MBUF_DEFAULT_BUF_SIZE + 0u);
 
 	if (config->buf_bytes == 0 || config->is_raw || config->is_ipv6 || !driver->is_memory ||
-			driver->passes_on ||
+			driver->passes_on || room > buf_mempool_room_bytes(config->buf_bytes) ||
 			config->mtu + ETHERNET_BYTES < BUF_HEAD_BYTES + config->buf_bytes)
 		return 0;
 	return RTE_MAX(config->queue_count, config->worker_count) *

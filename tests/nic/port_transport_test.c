@@ -206,6 +206,9 @@ Test(port, receives_into_buffers_only_where_a_frame_is_one)
 	cr_assert_gt(port_receive_bufs(&c), 512);
 	c.mtu--;
 	cr_assert_eq(port_receive_bufs(&c), 0);
+	c.mtu = 1500;
+	c.buf_bytes = 64;
+	cr_assert_eq(port_receive_bufs(&c), 0, "the mbufs of so small ones hold no frame");
 	c = port_of(0, 33000);
 	c.is_ipv6 = true;
 	cr_assert_eq(port_receive_bufs(&c), 0);
