@@ -187,7 +187,7 @@ static int schedule_control(struct program *p)
 static void release_control(struct program *p)
 {
 	(void)p;
-	control_thread_yield();
+	(void)control_thread_yield();
 }
 
 static int recover(struct program *p)

@@ -413,7 +413,7 @@ static int schedule_control(struct program *p)
 static void release_control(struct program *p)
 {
 	(void)p;
-	control_thread_yield();
+	(void)control_thread_yield();
 }
 
 /* Tasks must have ended before what they stand on goes. */

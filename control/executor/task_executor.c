@@ -6,6 +6,7 @@
 #include "control/net/tcp_connection.h"
 #include "dataplane/base/check.h"
 #include "dataplane/base/clock.h"
+#include "dataplane/base/control_thread.h"
 #include "dataplane/base/log.h"
 #include "dataplane/task/taskmanager.h"
 #include "dataplane/wire/event.h"
@@ -99,7 +100,10 @@ static void on_submit(struct task_executor *e, const Weir__SubmitTasks *m)
 	Weir__Envelope envelope = WEIR__ENVELOPE__INIT;
 
 	answer.deployment = m->deployment;
+	/* State is zeroed and read: workers of other jobs go on meanwhile. */
+	bool was_first = control_thread_yield();
 	answer.status = deploy(e, m, text);
+	control_thread_resume(was_first);
 	if (answer.status != 0) {
 		answer.error = text;
 		log_error("task_executor", "job %s is refused: %s", m->job_name, text);

@@ -25,12 +25,17 @@ static int confine(const char *text)
 	return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : -errno;
 }
 
-int control_thread_schedule(const char *component, bool is_prompt, const char *cores,
-		char error[CONTROL_THREAD_ERROR_BYTES])
+static int go_first(void)
 {
 	struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
 
-	if (is_prompt && sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) != 0)
+	return sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
+}
+
+int control_thread_schedule(const char *component, bool is_prompt, const char *cores,
+		char error[CONTROL_THREAD_ERROR_BYTES])
+{
+	if (is_prompt && go_first() != 0)
 		log_debug(component, "the control thread takes turns with the workers (%s): "
 				"CAP_SYS_NICE or ulimit -r 1 would let it go first",
 				strerror(errno));
@@ -43,11 +48,17 @@ int control_thread_schedule(const char *component, bool is_prompt, const char *c
 	return rc;
 }
 
-void control_thread_yield(void)
+bool control_thread_yield(void)
 {
 	struct sched_param none = {0};
 
 	/* The flag stays: who may not raise a priority may not take it off either. */
-	if (sched_getscheduler(0) == (SCHED_RR | SCHED_RESET_ON_FORK))
-		(void)sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+	return sched_getscheduler(0) == (SCHED_RR | SCHED_RESET_ON_FORK) &&
+			sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0;
+}
+
+void control_thread_resume(bool was_first)
+{
+	if (was_first)
+		(void)go_first();
 }

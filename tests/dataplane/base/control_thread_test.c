@@ -48,6 +48,26 @@ Test(control_thread, takes_turns_once_its_loop_is_over)
 	cr_expect_eq(sched_getscheduler(0), SCHED_OTHER | SCHED_RESET_ON_FORK);
 }
 
+Test(control_thread, goes_first_again_behind_long_work)
+{
+	cr_assert_eq(control_thread_schedule("test", true, "auto", error), 0);
+	if (sched_getscheduler(0) != (SCHED_RR | SCHED_RESET_ON_FORK))
+		cr_skip_test("real-time scheduling is not allowed here (ulimit -r)");
+	bool was_first = control_thread_yield();
+	cr_expect(was_first);
+	control_thread_resume(was_first);
+	cr_expect_eq(sched_getscheduler(0), SCHED_RR | SCHED_RESET_ON_FORK);
+}
+
+Test(control_thread, takes_turns_behind_long_work_too_when_it_was_told_to)
+{
+	cr_assert_eq(control_thread_schedule("test", false, "auto", error), 0);
+	bool was_first = control_thread_yield();
+	cr_expect(!was_first);
+	control_thread_resume(was_first);
+	cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
+}
+
 Test(control_thread, takes_turns_when_it_is_told_to)
 {
 	cr_assert_eq(control_thread_schedule("test", false, "auto", error), 0);
