@@ -529,6 +529,15 @@ uint64_t task_group_buffer_count(const struct task_group *g)
 	return g->buffer_count;
 }
 
+bool task_group_has_ended(const struct task_group *g)
+{
+	for (uint32_t i = 0; i < g->task_count; i++) {
+		if (task_is_alive(&g->tasks[i]))
+			return false;
+	}
+	return true;
+}
+
 bool task_group_is_over(struct task_group *g)
 {
 	for (uint32_t i = 0; i < g->task_count; i++) {

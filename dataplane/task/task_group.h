@@ -61,6 +61,8 @@ uint64_t task_group_buffer_count(const struct task_group *g);
 /* True when every worker has let go of every task and of every link, and every report has been
  * seen. */
 bool task_group_is_over(struct task_group *g);
+/* Its tasks have ended; what is left of it goes by itself. */
+bool task_group_has_ended(const struct task_group *g);
 
 /* Why tasks of it cannot go on, once for each link that fails; else NULL. */
 const char *task_group_take_link_failure(struct task_group *g);

@@ -1,4 +1,4 @@
-#include "dataplane/task/taskmanager.h"
+#include "dataplane/task/taskmanager_internal.h"
 
 #include <errno.h>
 #include <rte_launch.h>
@@ -14,32 +14,9 @@
 #include "dataplane/base/clock.h"
 #include "dataplane/channel/input_gate.h"
 #include "dataplane/channel/output_gate.h"
-#include "dataplane/task/link_port.h"
-#include "dataplane/task/task_group.h"
-#include "dataplane/task/worker.h"
 #include "dataplane/wire/buf.h"
 
-enum { GROUPS_COUNT_MAX = 64, STOP_ROUNDS_MAX = 2000, STOP_ROUND_NS = 1000000 };
-
-/* A report made on the control thread itself. */
-struct local_report {
-	struct report report;
-	struct local_report *next;
-};
-
-struct taskmanager {
-	struct taskmanager_config config;
-	int report_fd;
-	bool is_started;
-	struct worker *workers[WORKERS_COUNT_MAX];
-	struct link_port *ports[WORKERS_COUNT_MAX]; /* to other TaskManagers, of the first ones */
-	uint32_t port_count;
-	_Atomic uint32_t open_link_count;
-	uint32_t next_worker; /* whose reports are read next */
-	uint32_t group_count;
-	struct task_group *groups[GROUPS_COUNT_MAX];
-	struct local_report *local_first, *local_last;
-};
+enum { STOP_ROUNDS_MAX = 2000, STOP_ROUND_NS = 1000000 };
 
 /* ---- life ---- */
 
@@ -118,18 +95,6 @@ int taskmanager_start(struct taskmanager *tm, char error[TASKMANAGER_ERROR_BYTES
 	return 0;
 }
 
-static void free_finished_groups(struct taskmanager *tm)
-{
-	for (uint32_t i = 0; i < tm->config.worker_count; i++)
-		worker_free_mail(tm->workers[i]);
-	for (uint32_t i = 0; i < tm->group_count; i++) {
-		if (!task_group_is_over(tm->groups[i]))
-			continue;
-		task_group_destroy(tm->groups[i]);
-		tm->groups[i--] = tm->groups[--tm->group_count];
-	}
-}
-
 /* Workers end when they have no task left; meanwhile somebody must read their reports. */
 static void drain(struct taskmanager *tm)
 {
@@ -137,7 +102,7 @@ static void drain(struct taskmanager *tm)
 
 	while ((report = taskmanager_next_report(tm)) != NULL)
 		taskmanager_release_report(tm, report);
-	free_finished_groups(tm);
+	taskmanager_free_groups(tm);
 }
 
 static bool have_stopped(const struct taskmanager *tm)
@@ -188,109 +153,6 @@ void taskmanager_destroy(struct taskmanager *tm)
 	if (tm->report_fd >= 0)
 		close(tm->report_fd);
 	free(tm);
-}
-
-/* ---- deploy ---- */
-
-static uint64_t buffers_in_use(const struct taskmanager *tm)
-{
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; i < tm->group_count; i++)
-		count += task_group_buffer_count(tm->groups[i]);
-	return count;
-}
-
-/* The lowest free piece of state memory of that size, or NULL. */
-static uint8_t *find_memory(const struct taskmanager *tm, uint64_t need_bytes)
-{
-	uint8_t *begin = tm->config.state_memory;
-	uint8_t *at = begin;
-	bool has_moved = true;
-
-	while (has_moved) {
-		has_moved = false;
-		for (uint32_t i = 0; i < tm->group_count; i++) {
-			uint64_t bytes;
-			uint8_t *used = task_group_memory(tm->groups[i], &bytes);
-
-			if (at < used + bytes && used < at + need_bytes) {
-				at = used + bytes;
-				has_moved = true;
-			}
-		}
-	}
-	return need_bytes <= tm->config.state_bytes - (size_t)(at - begin) ? at : NULL;
-}
-
-static int check_fit(struct taskmanager *tm, const struct task_group_need *need, uint8_t **memory,
-		char error[TASKMANAGER_ERROR_BYTES])
-{
-	uint64_t used = buffers_in_use(tm);
-
-	if (need->buffer_count > tm->config.pool_count - used) {
-		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"the job's channels need %llu buffers, this TaskManager has %llu "
-				"free of %u; raise taskmanager.memory.network.size or lower "
-				"parallelism",
-				(unsigned long long)need->buffer_count,
-				(unsigned long long)(tm->config.pool_count - used),
-				tm->config.pool_count);
-		return -ENOMEM;
-	}
-	*memory = find_memory(tm, need->state_bytes);
-	if (*memory == NULL) {
-		snprintf(error, TASKMANAGER_ERROR_BYTES,
-				"the job's state needs %llu MiB in one piece, this TaskManager has "
-				"%llu MiB for all jobs; raise taskmanager.memory.managed.size or "
-				"lower the capacities of its operators",
-				(unsigned long long)(need->state_bytes >> 20) + 1,
-				(unsigned long long)(tm->config.state_bytes >> 20));
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
-		char error[TASKMANAGER_ERROR_BYTES])
-{
-	struct task_group_config config = {
-		.deployment = d,
-		.workers = tm->workers, .worker_count = tm->config.worker_count,
-		.pool = tm->config.pool,
-		.clock = tm->config.clock,
-		.ports = tm->ports,
-		.port_count = tm->port_count,
-		.do_ports_join_two = tm->config.does_link_join_two,
-		.packet_ports = tm->config.packet_ports,
-	};
-	struct task_group_need need;
-	struct task_group *group;
-	uint8_t *memory = NULL;
-
-	free_finished_groups(tm);
-	if (tm->group_count == GROUPS_COUNT_MAX) {
-		snprintf(error, TASKMANAGER_ERROR_BYTES, "%d deployments are here already",
-				GROUPS_COUNT_MAX);
-		return -EBUSY;
-	}
-	snprintf(error, TASKMANAGER_ERROR_BYTES, "no memory to plan the tasks");
-	int status = task_group_plan(&group, &config, &need, error);
-	if (status != 0)
-		return status;
-	status = check_fit(tm, &need, &memory, error);
-	if (status == 0)
-		status = task_group_build(group, memory, error);
-	if (status != 0) {
-		task_group_destroy(group);
-		return status;
-	}
-	tm->groups[tm->group_count++] = group;
-	task_group_attach(group);
-	for (uint32_t i = 0; i < tm->port_count; i++)
-		worker_wake_mt(tm->workers[i]);
-	error[0] = '\0';
-	return 0;
 }
 
 /* ---- calls to one attempt ---- */
@@ -448,7 +310,7 @@ void taskmanager_cancel_all(struct taskmanager *tm)
 
 bool taskmanager_has_deployed(struct taskmanager *tm, struct attempt_id attempt)
 {
-	free_finished_groups(tm);
+	taskmanager_free_groups(tm);
 	return find_task(tm, attempt) != NULL;
 }
 
