@@ -315,11 +315,30 @@ static size_t character_bytes(const unsigned char *at, size_t left)
 	return is_overlong || is_beyond ? 0 : bytes;
 }
 
+/* Lines of blanks only in a row, so far. */
+struct gap {
+	uint32_t breaks;
+};
+
+/* False: too many of them. */
+static bool gap_takes(struct gap *gap, const char *text, size_t left)
+{
+	bool is_break = text[0] == '\n' || (text[0] == '\r' && (left == 1 || text[1] != '\n'));
+
+	if (is_break)
+		gap->breaks++;
+	else if (text[0] != ' ' && text[0] != '\t' && text[0] != '\r')
+		gap->breaks = 0;
+	return gap->breaks <= YAML_GAP_MAX + 1;
+}
+
 /* Plain text, line by line: libfyaml 0.7 goes round in circles on some bytes that are none, and
- * on some directives (%YAML), which a config never needs. */
+ * on some directives (%YAML), which a config never needs.  Of n empty lines in a row within a
+ * value it takes n * n steps: a minute and more for those of a file. */
 static int check_text(struct reader *r, const char *text, size_t size)
 {
 	struct config_place place = {.source = r->tree->source, .line = 1, .column = 1};
+	struct gap gap = {0};
 
 	for (size_t i = 0; i < size;) {
 		unsigned char c = (unsigned char)text[i];
@@ -331,6 +350,10 @@ static int check_text(struct reader *r, const char *text, size_t size)
 		if (c == '%' && place.column == 1)
 			return config_refuse(r->error, place, NULL,
 					"a directive (%%); expected KEY: VALUE");
+		if (!gap_takes(&gap, text + i, size - i))
+			return config_refuse(r->error, place, NULL,
+					"an empty line; expected at most %d in a row",
+					YAML_GAP_MAX);
 		place.column++;
 		if (c == '\n') {
 			place.line++;

@@ -6,6 +6,7 @@
  * Place    control/config; yaml_tree.c is the only file that knows libfyaml.
  * Thread   any; no state outside the tree.
  * Memory   the tree owns its nodes and texts; a document is bounded in bytes, nodes and depth.
+ * Time     a tenth of a second or so for the longest; empty lines in a row are bounded for it.
  * Errors   0, or -EINVAL (no such YAML: place and reason in the error), -ENOMEM.
  * Life     yaml_tree_parse, read, yaml_tree_destroy.
  *
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 enum { YAML_BYTES_MAX = 1 << 20, YAML_NODES_MAX = 1 << 16, YAML_DEPTH_MAX = 16 };
+enum { YAML_GAP_MAX = 100 }; /* empty lines in a row */
 
 enum yaml_kind { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
 

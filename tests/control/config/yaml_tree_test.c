@@ -2,6 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct config_error error;
@@ -114,6 +116,52 @@ Test(yaml_tree, what_a_config_never_needs_is_refused)
 	expect_refused("a: \"x\\0y\"\n", "a.yaml:1:4: a zero byte; expected text");
 	expect_refused("[[[[[[[[[[[[[[[[[[[[[",
 			"a.yaml:1:17: nested too deep; expected at most 16 levels");
+}
+
+/* `before`, `count` times `line`, `after`; to be freed. */
+static char *repeat(const char *before, const char *line, size_t count, const char *after)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	fputs(before, file);
+	for (size_t i = 0; i < count; i++)
+		fputs(line, file);
+	fputs(after, file);
+	fclose(file);
+	return text;
+}
+
+Test(yaml_tree, values_of_hundreds_of_thousands_of_empty_lines_are_refused_at_once, .timeout = 60)
+{
+	static const char *const befores[] = {"a: |\n", "a: >\n", "a: x\n", "a: \"x\n", "a: 'x\n"};
+	static const char *const lines[] = {"\n", " \n", "\t\n", "\r", " \r\n"};
+
+	for (size_t i = 0; i < sizeof(befores) / sizeof(*befores); i++) {
+		for (size_t k = 0; k < sizeof(lines) / sizeof(*lines); k++) {
+			char *text = repeat(befores[i], lines[k], 300000, " y\n");
+
+			struct yaml_tree *tree = NULL;
+
+			cr_expect_eq(yaml_tree_parse(&tree, "a.yaml", text, strlen(text), &error),
+					-EINVAL);
+			cr_expect(strstr(error.text, "at most 100 in a row") != NULL, "%s",
+					error.text);
+			free(text);
+		}
+	}
+}
+
+Test(yaml_tree, a_hundred_empty_lines_in_a_row_are_read_and_one_more_is_refused)
+{
+	char *good = repeat("a: x\n", "\r\n", 100, "b: y\n");
+	char *bad = repeat("a: x\n", " \n", 101, "b: y\n");
+
+	yaml_tree_destroy(parse(good));
+	expect_refused(bad, "a.yaml:102:2: an empty line; expected at most 100 in a row");
+	free(good);
+	free(bad);
 }
 
 Test(yaml_tree, any_cut_of_a_file_is_read_or_refused)
