@@ -412,13 +412,23 @@ void port_stop(struct port *p)
 	p->is_started = false;
 }
 
+/* With what nobody took out: it may be a buffer of the pool that outlives the port. */
+static void free_ring(struct rte_ring *ring)
+{
+	void *m;
+
+	while (ring != NULL && rte_ring_dequeue(ring, &m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(ring);
+}
+
 void port_destroy(struct port *p)
 {
 	if (p == NULL)
 		return;
 	port_stop(p);
 	for (uint32_t q = 0; q < p->queue_count; q++)
-		rte_ring_free(p->handed[q]);
+		free_ring(p->handed[q]);
 	if (!p->has_bufs)
 		rte_mempool_free(p->rx_pool);
 	port_guard_destroy(p->guard);

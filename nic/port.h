@@ -7,7 +7,8 @@
  * Place    nic; port_transport works on its queue pairs, packet_queues on those of raw packets.
  * Thread   create and destroy on the control thread, after eal_start; enter and leave on any
  *          worker, each under a number of its own; try_start on one thread at a time.
- * Memory   receive buffers for the descriptors and what is under way, each of one largest frame.
+ * Memory   receive buffers for the descriptors and what is under way, each of one largest frame; or
+ *          those of a link's own pool (port_receive_bufs), all back there after destroy.
  * Errors   0 or -errno with one line that names the port and what to do.
  * Life     create, { enter, bursts, leave }*, stop, destroy.
  *

@@ -11,6 +11,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,6 +25,7 @@ struct rig {
 	struct port *ports[2];
 	struct port_transport *transports[2];
 	struct mempool *bufs; /* that both receive into, or NULL */
+	uint32_t queue_count; /* 0: one */
 };
 
 static struct port_config port_of(int end, uint32_t mtu)
@@ -67,6 +70,8 @@ static void start_with(struct rig *r, uint32_t mtu, const char *client_argument)
 		struct port_config port = port_of(i, mtu);
 
 		port.bufs = r->bufs != NULL ? mempool_mbufs(r->bufs) : NULL;
+		if (r->queue_count > 0)
+			port.queue_count = port.worker_count = r->queue_count;
 		cr_assert_eq(port_create(&r->ports[i], &port, error), 0, "%s", error);
 		cr_assert_eq(port_transport_create(&r->transports[i], r->ports[i], 0), 0);
 	}
@@ -193,6 +198,27 @@ Test(port_transport, receives_a_whole_buffer_into_one)
 	cr_assert_eq(buf_pool_used_count(pool), used + 1);
 	buf_release(in.buf);
 	cr_assert_eq(buf_pool_used_count(pool), used);
+	stop(&r);
+}
+
+/* The pool would not let itself be destroyed. */
+Test(port, gives_back_buffers_that_were_handed_to_a_queue_and_never_taken)
+{
+	struct rig r = {.queue_count = 2};
+
+	start(&r, 33000);
+	uint32_t used = buf_pool_used_count(mempool_bufs(r.bufs));
+	for (uint32_t q = 0; q < 2; q++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(mempool_mbufs(r.bufs));
+
+		cr_assert_not_null(m);
+		cr_assert_eq(rte_ring_enqueue(port_handed(r.ports[0], q), m), 0);
+	}
+	port_transport_destroy(r.transports[0]);
+	r.transports[0] = NULL;
+	port_destroy(r.ports[0]);
+	r.ports[0] = NULL;
+	cr_expect_eq(buf_pool_used_count(mempool_bufs(r.bufs)), used);
 	stop(&r);
 }
 
