@@ -86,17 +86,24 @@ bool port_guard_is_somebody_in(const struct port_guard *g)
 
 /* ---- in front of the EAL's ---- */
 
+/* Of each the burst that it may be in, no later one: among many who come and go the moment in which
+ * nobody is in may never come. */
 static void await_bursts(uint16_t port_id)
 {
 	const struct timespec round = {.tv_nsec = WAIT_ROUND_NS};
 	char name[RTE_MEMZONE_NAMESIZE];
+	uint32_t rounds = 0;
 
 	name_zone(name, port_id);
 	const struct rte_memzone *zone = rte_memzone_lookup(name);
 	if (zone == NULL)
 		return;
-	for (uint32_t i = 0; i < WAIT_ROUNDS_MAX && port_guard_is_somebody_in(zone->addr); i++)
-		nanosleep(&round, NULL);
+
+	const struct port_guard *g = zone->addr;
+	for (uint32_t i = 0; i < PORT_GUARD_USERS_MAX; i++) {
+		for (; rounds < WAIT_ROUNDS_MAX && atomic_load(&g->users[i].is_in); rounds++)
+			nanosleep(&round, NULL);
+	}
 }
 
 int rte_intr_callback_unregister(

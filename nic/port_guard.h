@@ -13,8 +13,8 @@
  * net_memif hears on the interrupt thread that its peer is gone: it marks the port as not
  * connected, ends its ear on the peer (rte_intr_callback_unregister) and unmaps the rings.  A burst
  * that had begun before the mark goes on reading them.  That call comes between, so this file has
- * one of that name in front of the EAL's: it waits until nobody is in, then makes the EAL's.  A
- * burst that begins later sees the mark and does nothing.
+ * one of that name in front of the EAL's: it waits until each has been seen outside, then makes the
+ * EAL's.  A burst that begins later sees the mark and does nothing.
  */
 
 #include <stdbool.h>

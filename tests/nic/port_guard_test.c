@@ -1,6 +1,7 @@
 /* A memif's peer goes while we are in a burst, over and over: its driver unmaps the rings on a
  * thread of its own. */
 
+#include "dataplane/base/clock.h"
 #include "nic/eal.h"
 #include "nic/port.h"
 
@@ -8,13 +9,15 @@
 #include <pthread.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
+#include <rte_interrupts.h>
 #include <rte_mbuf.h>
+#include <rte_pause.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ROUNDS = 150, UP_TRIES = 3000, BURST = 32, FRAME_BYTES = 1500, TURNS_MIN = 50 };
+enum { ROUNDS = 150, UP_TRIES = 3000, BURST = 32, FRAME_BYTES = 1500, TURNS_MIN = 50, USERS = 8 };
 
 /* The end that stays. */
 struct survivor {
@@ -84,19 +87,73 @@ static void meet_and_leave(struct survivor *s, const char *socket, int round)
 	port_destroy(peer);
 }
 
-Test(port_guard, keeps_the_rings_for_who_is_in_a_burst_when_the_peer_goes)
+static void begin_eal(void)
 {
 	static const uint32_t cpus[1] = {0};
-	char directory[] = "/tmp/weir-port-XXXXXX", socket[64], line[EAL_LINE_BYTES],
-	     error[EAL_ERROR_BYTES];
+	char line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES];
 	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0-1",
 			.memory_bytes = 256 << 20};
+
+	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+}
+
+static void ignore(void *context)
+{
+	(void)context;
+}
+
+/* All are in but one, and each is that one in its turn. */
+static void *relay(void *context)
+{
+	struct survivor *s = context;
+
+	for (uint32_t i = 0; i < USERS; i++)
+		(void)port_enter(s->port, i);
+	for (uint32_t i = 0; !s->must_end; i = (i + 1) % USERS) {
+		port_leave(s->port, i);
+		s->turns++;
+		for (int pause = 0; pause < 100; pause++)
+			rte_pause();
+		(void)port_enter(s->port, i);
+	}
+	for (uint32_t i = 0; i < USERS; i++)
+		port_leave(s->port, i);
+	return NULL;
+}
+
+Test(port_guard, waits_for_no_burst_that_begins_later)
+{
+	char directory[] = "/tmp/weir-port-XXXXXX", socket[64];
 	struct survivor s = {0};
 	pthread_t worker;
 
 	cr_assert_not_null(mkdtemp(directory));
 	snprintf(socket, sizeof(socket), "%s/sock", directory);
-	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+	begin_eal();
+	s.port = plug("net_memif0", "server", socket);
+	cr_assert_eq(pthread_create(&worker, NULL, relay, &s), 0);
+	while (s.turns < TURNS_MIN)
+		usleep(100);
+	uint64_t began_ns = clock_monotonic_ns();
+	cr_expect_lt(rte_intr_callback_unregister(NULL, ignore, NULL), 0);
+	cr_expect_lt(clock_monotonic_ns() - began_ns, UINT64_C(5000000000));
+	s.must_end = true;
+	pthread_join(worker, NULL);
+	port_destroy(s.port);
+	(void)unlink(socket);
+	rmdir(directory);
+	eal_stop();
+}
+
+Test(port_guard, keeps_the_rings_for_who_is_in_a_burst_when_the_peer_goes)
+{
+	char directory[] = "/tmp/weir-port-XXXXXX", socket[64];
+	struct survivor s = {0};
+	pthread_t worker;
+
+	cr_assert_not_null(mkdtemp(directory));
+	snprintf(socket, sizeof(socket), "%s/sock", directory);
+	begin_eal();
 	s.pool = rte_pktmbuf_pool_create(
 			"frames", 2047, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	s.port = plug("net_memif0", "server", socket);
