@@ -21,7 +21,8 @@
  *                              "failed_in_a_row", "failed_id",
  *                              "failure" (texts or null)}, "restarts",
  *                              "failure", "waiting" (texts or null), "refused",
- *                              "tasks" {state: n}}
+ *                              "tasks" {state: n}, "link" {"frames", "resent", "handed_over",
+ *                              "hand_over_full"} of all TaskManagers since they began, or null}
  *   POST /jobs/ID/stop        a last checkpoint, then the end (what Ctrl-C does) -> 202
  *   PATCH /jobs/ID?mode=cancel
  * The coordinator prints one line "REST http://HOST:PORT" to standard output when it listens, and

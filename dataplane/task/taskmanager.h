@@ -8,7 +8,8 @@
  *          report, never otherwise.
  * Memory   buffer pool and state memory are reserved in create and never grow; a deployment that
  *          does not fit is refused with need and room.
- * Time     none is read here but by the workers, once a turn.
+ * Time     none is read here but by the workers, once a turn.  deploy waits for a quarter of a
+ *          second at most, for the room of groups whose tasks have ended.
  * Errors   0 or -errno with one line in `error`.
  * Life     create, start, { deploy, post_*, reports, forget }*, stop, destroy.
  */

@@ -6,7 +6,8 @@
 
 #include "dataplane/wire/buf.h"
 
-enum { ENDING_ROUNDS_MAX = 500, ENDING_ROUND_NS = 1000000 };
+/* Half a heartbeat.timeout: nobody else is answered meanwhile. */
+enum { ENDING_ROUNDS_MAX = 230, ENDING_ROUND_NS = 1000000 };
 
 /* ---- the end of groups ---- */
 
