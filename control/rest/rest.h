@@ -31,7 +31,7 @@
  *   PATCH /jobs/JOB?mode=cancel -> 202
  * Ours (control/cli/run_command.h):
  *   GET   /: a page for people
- *   POST  /jobs -> 202 {"jobid"}
+ *   POST  /jobs -> 202 {"jobid", "name"}
  *   GET   /metrics: all of them as Prometheus reads it; flink_* are Flink's, weir_* our own;
  *         ?tasks=off leaves out those of tasks, which are some 6 kB and 50 us a subtask
  *   GET   /jobs/JOB/summary
