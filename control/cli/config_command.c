@@ -18,6 +18,7 @@ static const char help[] = "weir config [options]: show every config key, its va
 			   "  weir config --config host.yaml\n"
 			   "  weir config -D weir.cores=2,3 --json\n"
 			   "  weir config --keys\n"
+			   "  weir config --keys --json | jq 'map_values(select(.of == \"job\"))'\n"
 			   "\n"
 			   "Ends with 0 when the config is good, 3 when it is not.\n";
 
@@ -40,8 +41,7 @@ int config_command(int argc, char **argv)
 		if (option == OPTION_JSON)
 			continue;
 		if (option == OPTION_KEYS) {
-			config_print_help(stdout);
-			return WEIR_EXIT_DONE;
+			return config_print_keys(stdout, json) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILURE;
 		} else if (option == OPTION_HELP || option == 'h') {
 			fputs(help, stdout);
 			return WEIR_EXIT_DONE;

@@ -86,5 +86,5 @@ char **config_to_args(const struct config *c, uint32_t *count);
 /* All keys: value and origin, as a table or as one JSON object.  false: out of memory. */
 bool config_print(const struct config *c, FILE *out, bool json);
 
-/* The table itself: names, presets, what is expected, help. */
-void config_print_help(FILE *out);
+/* The table itself: names, presets, what is expected, help; false: out of memory. */
+bool config_print_keys(FILE *out, bool json);

@@ -78,14 +78,44 @@ bool config_print(const struct config *c, FILE *out, bool json)
 	return true;
 }
 
-void config_print_help(FILE *out)
+static const char *expected_of(const struct weir_param *param)
 {
+	return param->choices != NULL ? param->choices : type_names[param->type];
+}
+
+static bool print_keys_json(FILE *out)
+{
+	json_t *all = json_object();
+	int rc = all == NULL ? -1 : 0;
+
+	for (uint32_t i = 0; i < config_keys_count() && rc == 0; i++) {
+		const struct config_key *key = config_key_at(i);
+
+		rc = json_object_set_new(all, key->param.name,
+				json_pack("{s:s, s:s, s:s?, s:s, s:b, s:s?}", "help",
+						key->param.help, "expected",
+						expected_of(&key->param), "preset",
+						key->param.preset, "of",
+						config_key_is_of_job(i) ? "job" : "process",
+						"any_value", key->supported == NULL, "old_names",
+						key->old_names));
+	}
+	if (rc == 0)
+		rc = json_dumpf(all, out, JSON_INDENT(2));
+	json_decref(all);
+	fputc('\n', out);
+	return rc == 0;
+}
+
+bool config_print_keys(FILE *out, bool json)
+{
+	if (json)
+		return print_keys_json(out);
 	for (uint32_t i = 0; i < config_keys_count(); i++) {
 		const struct config_key *key = config_key_at(i);
 		const struct weir_param *param = &key->param;
 
-		fprintf(out, "%s\n    %s\n    %s", param->name, param->help,
-				param->choices != NULL ? param->choices : type_names[param->type]);
+		fprintf(out, "%s\n    %s\n    %s", param->name, param->help, expected_of(param));
 		if (param->preset == NULL)
 			fprintf(out, ", not set");
 		else
@@ -97,4 +127,5 @@ void config_print_help(FILE *out)
 			fprintf(out, ", also %s", key->old_names);
 		fprintf(out, "\n");
 	}
+	return true;
 }

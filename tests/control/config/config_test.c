@@ -277,6 +277,27 @@ Test(config, all_keys_are_printed_and_the_json_reads_back)
 	free(text);
 }
 
+Test(config, the_table_of_keys_is_one_json_object_too)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	cr_assert(config_print_keys(out, true));
+	fclose(out);
+	json_t *all = json_loads(text, 0, NULL);
+	cr_assert_not_null(all);
+	cr_expect_eq(json_object_size(all), config_keys_count());
+	json_t *cores = json_object_get(all, "weir.cores");
+	json_t *interval = json_object_get(all, "execution.checkpointing.interval");
+	cr_expect_str_eq(json_string_value(json_object_get(cores, "of")), "process");
+	cr_expect_str_eq(json_string_value(json_object_get(interval, "of")), "job");
+	cr_expect_str_eq(json_string_value(json_object_get(interval, "expected")), "duration");
+	cr_expect(json_is_null(json_object_get(interval, "preset")));
+	json_decref(all);
+	free(text);
+}
+
 Test(config, the_table_has_distinct_names_and_full_rows)
 {
 	for (uint32_t i = 0; i < config_keys_count(); i++) {
