@@ -76,7 +76,15 @@ void rest_make_id(char text[ID128_TEXT_BYTES])
 
 bool rest_is_silence(int rc)
 {
-	return rc == -ECONNREFUSED || rc == -ETIMEDOUT;
+	return rc == -ECONNREFUSED || rc == -ETIMEDOUT || rc == -ECONNRESET ||
+			rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EADDRNOTAVAIL;
+}
+
+static const char *silence_text(int rc)
+{
+	if (rc == -EADDRNOTAVAIL)
+		return "no such host";
+	return rc == -ECONNRESET ? "what listens there ended the connection" : strerror(-rc);
 }
 
 int rest_call(const struct rest_server *server, const char *method, const char *target,
@@ -99,7 +107,7 @@ int rest_call(const struct rest_server *server, const char *method, const char *
 	free(text);
 	if (rc != 0) {
 		snprintf(error, REST_ERROR_BYTES, "no coordinator answers at %s:%u: %s",
-				server->host, server->port, strerror(-rc));
+				server->host, server->port, silence_text(rc));
 		return rc;
 	}
 	rc = judge(&http, answer, error);

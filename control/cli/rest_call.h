@@ -6,7 +6,7 @@
  * Place    control/cli.
  * Thread   any; blocks up to its time limit.
  * Memory   the caller owns `answer` (json_decref).
- * Errors   0 for a status below 300; -ECONNREFUSED, -ETIMEDOUT (nobody there), -EBADMSG (no JSON),
+ * Errors   0 for a status below 300; those of http_client (nobody there), -EBADMSG (no JSON),
  *          and refusals, whose text is then in `error`: -ENOENT (404), -EBUSY (409), -EIO (the
  *          coordinator's own trouble), -EPERM (any other).
  */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <signal.h>
@@ -43,7 +44,15 @@ static void on_error(enum evhttp_request_error error, void *context)
 {
 	struct waiting *w = context;
 
-	w->rc = error == EVREQ_HTTP_TIMEOUT ? -ETIMEDOUT : -ECONNREFUSED;
+	w->rc = error == EVREQ_HTTP_TIMEOUT ? -ETIMEDOUT : -ECONNRESET;
+}
+
+/* libevent leaves the reason in errno, as the last that it looked at. */
+static int why_silent(struct evhttp_connection *connection, int error, int rc)
+{
+	if (bufferevent_socket_get_dns_error(evhttp_connection_get_bufferevent(connection)) != 0)
+		return -EADDRNOTAVAIL;
+	return error == EHOSTUNREACH || error == ENETUNREACH ? -error : rc;
 }
 
 static enum evhttp_cmd_type method_of(const char *name)
@@ -97,11 +106,14 @@ int http_client_call(const struct http_call *call, struct http_answer *answer)
 	}
 	evhttp_connection_set_timeout_tv(connection, &limit);
 	evhttp_connection_set_max_body_size(connection, ANSWER_BYTES_MAX);
+	errno = 0;
 	int rc = send_request(connection, call, &w);
 	if (rc == 0) {
 		event_base_dispatch(base);
 		rc = w.rc;
 	}
+	if (rc == -ECONNREFUSED || rc == -ECONNRESET)
+		rc = why_silent(connection, errno, rc);
 	evhttp_connection_free(connection);
 	event_base_free(base);
 	return rc;

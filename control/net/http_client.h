@@ -6,8 +6,9 @@
  * Place    net.
  * Thread   any; each call runs a loop of its own and blocks up to its time limit.
  * Memory   the answer's body is allocated, and freed with free.
- * Errors   0 when there was an answer, whatever its status; -ECONNREFUSED: nobody there or cut
- *          off; -ETIMEDOUT; -ENOMEM.  The process ignores SIGPIPE from then on.
+ * Errors   0 when there was an answer, whatever its status; -ECONNREFUSED, -EHOSTUNREACH,
+ *          -ENETUNREACH: nobody there; -EADDRNOTAVAIL: no such host; -ECONNRESET: cut off, or not
+ *          HTTP; -ETIMEDOUT; -ENOMEM.  The process ignores SIGPIPE from then on.
  */
 
 #include <stddef.h>

@@ -66,11 +66,14 @@ static void on_request(struct evhttp_request *req, void *context)
 	const char *raw = uri == NULL ? NULL : evhttp_uri_get_path(uri);
 	const char *query = uri == NULL ? NULL : evhttp_uri_get_query(uri);
 	size_t body_bytes = evbuffer_get_length(in);
-	char *path = evhttp_uridecode(raw == NULL ? "" : raw, 0, NULL);
+	size_t path_bytes = 0;
+	char *path = evhttp_uridecode(raw == NULL ? "" : raw, 0, &path_bytes);
 	char *body = malloc(body_bytes + 1);
 
 	if (path == NULL || body == NULL) {
 		evhttp_send_error(req, 500, NULL);
+	} else if (strlen(path) != path_bytes) {
+		evhttp_send_error(req, 400, NULL); /* %00: it would name something else */
 	} else {
 		struct http_response response = {0};
 

@@ -5,10 +5,13 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 struct world {
 	struct loop *loop;
@@ -85,6 +88,19 @@ Test(http, hands_method_path_query_and_body_to_the_handler)
 	close_world(&w);
 }
 
+Test(http, refuses_a_path_with_a_zero_byte_without_asking_the_handler)
+{
+	struct world w;
+	struct http_answer answer = {0};
+
+	open_world(&w);
+	cr_assert_eq(call(&w, "PATCH", "/jobs/a%00b", NULL, &answer), 0);
+	cr_expect_eq(answer.status, 400);
+	cr_expect_eq(w.served, 0);
+	free(answer.body);
+	close_world(&w);
+}
+
 Test(http, refuses_a_body_above_the_limit_without_asking_the_handler)
 {
 	struct world w;
@@ -114,6 +130,38 @@ Test(http, tells_that_nobody_is_there)
 						      1000000000},
 				     &answer),
 			-ECONNREFUSED);
+}
+
+static int get_from(const char *host, uint16_t port)
+{
+	struct http_answer answer;
+
+	return http_client_call(
+			&(struct http_call){host, port, "GET", "/", NULL, 5000000000}, &answer);
+}
+
+static void *hang_up(void *context)
+{
+	int peer = accept4(*(const int *)context, NULL, NULL, SOCK_CLOEXEC);
+
+	close(peer);
+	return NULL;
+}
+
+Test(http, tells_a_name_of_no_host_from_a_host_that_hangs_up)
+{
+	uint16_t port;
+	pthread_t thread;
+	int fd = address_listen("127.0.0.1", (const uint16_t[]){0, 0}, &port);
+
+	cr_expect_eq(get_from("127.0.0.1.", 80), -EADDRNOTAVAIL);
+	cr_expect_eq(get_from("a host", 80), -EADDRNOTAVAIL);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fcntl(fd, F_SETFL, 0), 0); /* waits */
+	cr_assert_eq(pthread_create(&thread, NULL, hang_up, &fd), 0);
+	cr_expect_eq(get_from("127.0.0.1", port), -ECONNRESET);
+	pthread_join(thread, NULL);
+	close(fd);
 }
 
 Test(http, takes_the_next_port_of_a_range_when_one_is_taken)
