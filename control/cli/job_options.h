@@ -42,7 +42,8 @@ enum {
 #define JOB_OPTION_NON_RESTORED "execution.state-recovery.ignore-unclaimed-state=true"
 #define JOB_OPTION_NON_RESTORED_LONG {"allow-non-restored-state", no_argument, NULL, 'n'}
 #define JOB_OPTION_NON_RESTORED_HELP                                                               \
-	"  -n, --allow-non-restored-state  leave state of operators that are no more behind\n"
+	"  -n, --allow-non-restored-state\n"                                                       \
+	"                          leave state of operators that are no more behind\n"
 
 /* For commands that start a job, -n among them. */
 #define JOB_START_LONG                                                                             \
@@ -51,7 +52,8 @@ enum {
 		"allow-rewind", no_argument, NULL, JOB_OPTION_ALLOW_REWIND                         \
 	}
 #define JOB_START_HELP                                                                             \
-	"  --restore none|latest|PATH  begin anew, or from a checkpoint (none)\n"                  \
+	"  --restore none|latest|PATH\n"                                                           \
+	"                          begin anew, or from a checkpoint (none)\n"                      \
 	"  --allow-rewind          when the newest checkpoint is damaged take an older\n"          \
 	"                          one, and withdraw the output committed above it\n"              \
 	JOB_OPTION_NON_RESTORED_HELP

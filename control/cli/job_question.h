@@ -21,7 +21,7 @@ enum { JOB_TARGET_BYTES = 256, JOB_TIME_BYTES = 32 };
 
 /* Lines for --help. */
 #define JOB_QUESTION_HELP                                                                          \
-	REST_OPTIONS_HELP                                                                          \
+	REST_OPTIONS_HELP("")                                                                      \
 	"  --json            one JSON object instead of a table\n"                                 \
 	"  --help\n"
 

@@ -21,10 +21,10 @@ enum { REST_OPTION_REST = 0x2000, REST_OPTION_CONFIG };
 		"config", required_argument, NULL, REST_OPTION_CONFIG                              \
 	}
 
-/* Lines for --help. */
-#define REST_OPTIONS_HELP                                                                          \
-	"  --rest HOST:PORT  where the coordinator answers (127.0.0.1:8081)\n"                     \
-	"  --config FILE     the same, by its keys rest.address and rest.port\n"
+/* Lines for --help; `pad`: blanks where other lines of that command begin later. */
+#define REST_OPTIONS_HELP(pad)                                                                     \
+	"  --rest HOST:PORT  " pad "where the coordinator answers (127.0.0.1:8081)\n"              \
+	"  --config FILE     " pad "the same, by its keys rest.address and rest.port\n"
 
 struct rest_option {
 	const char *rest, *config_path; /* NULL: not given */

@@ -21,7 +21,7 @@ static const char help[] =
 		"A coordinator that dies meanwhile is waited for: the job goes on with the next\n"
 		"one.  Ctrl-C leaves the job to itself; weir stop and weir cancel end it.\n"
 		"\n"
-		REST_OPTIONS_HELP
+		REST_OPTIONS_HELP("      ")
 		"  -d, --detached          do not follow it: the job id, and done\n"
 		JOB_START_HELP
 		"  -D KEY=VALUE            set a config key of this job, before its file; those\n"
@@ -81,7 +81,8 @@ static int read_restore(struct submit_options *o)
 	if (strcmp(restore, "none") == 0 || strcmp(restore, "latest") == 0)
 		snprintf(o->restore, sizeof(o->restore), "%s", restore);
 	else if (local_path_absolute(restore, o->restore) != 0)
-		return cli_usage(o->is_json, "submit", "--restore: the path is too long");
+		return cli_usage(o->is_json, "submit",
+				"--restore: the path is too long, or this directory is gone");
 	return -1;
 }
 
