@@ -4,14 +4,16 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dataplane/wire/buf.h"
 
 enum {
-	CACHE_COUNT = 32, /* buffers a lcore keeps for itself */
+	CACHE_COUNT = 64, /* buffers a lcore keeps for itself */
 	OBJECT_OVERHEAD_BYTES = 512,
 	EAL_OVERHEAD_BYTES = 32 << 20,
 	PAGE_BYTES = 4096,
@@ -39,6 +41,21 @@ size_t mempool_memory_bytes(uint32_t count, uint32_t buf_bytes, uint32_t worker_
 	return mbuf_count(count, worker_count) * object + EAL_OVERHEAD_BYTES;
 }
 
+/* A ring would hand out the coldest one each time. */
+struct rte_mempool *mempool_warm_mbufs(const char *name, uint32_t count, uint32_t cache_count,
+		uint16_t private_bytes, uint16_t room_bytes)
+{
+	struct rte_mempool *pool = NULL;
+
+	if (strcmp(rte_mbuf_best_mempool_ops(), RTE_MBUF_DEFAULT_MEMPOOL_OPS) == 0)
+		pool = rte_pktmbuf_pool_create_by_ops(name, count, cache_count, private_bytes,
+				room_bytes, SOCKET_ID_ANY, "stack");
+	if (pool == NULL)
+		pool = rte_pktmbuf_pool_create(name, count, cache_count, private_bytes, room_bytes,
+				SOCKET_ID_ANY);
+	return pool;
+}
+
 int mempool_create(struct mempool **out, uint32_t count, uint32_t buf_bytes,
 		uint32_t worker_count, char error[512])
 {
@@ -46,9 +63,9 @@ int mempool_create(struct mempool **out, uint32_t count, uint32_t buf_bytes,
 
 	if (m == NULL)
 		return -ENOMEM;
-	m->mbufs = rte_pktmbuf_pool_create("weir_buffers", mbuf_count(count, worker_count),
-			CACHE_COUNT, (uint16_t)buf_mempool_private_bytes(buf_bytes),
-			(uint16_t)buf_mempool_room_bytes(buf_bytes), SOCKET_ID_ANY);
+	m->mbufs = mempool_warm_mbufs("weir_buffers", mbuf_count(count, worker_count), CACHE_COUNT,
+			(uint16_t)buf_mempool_private_bytes(buf_bytes),
+			(uint16_t)buf_mempool_room_bytes(buf_bytes));
 	int status = m->mbufs == NULL ? -rte_errno : 0;
 	if (status == 0)
 		status = buf_pool_from_mempool(&m->bufs, m->mbufs, buf_bytes);

@@ -16,6 +16,7 @@
 
 #include "dataplane/wire/buf.h"
 #include "nic/interrupt_thread.h"
+#include "nic/mempool.h"
 #include "nic/port_driver.h"
 #include "nic/port_guard.h"
 #include "nic/port_mtu.h"
@@ -168,8 +169,11 @@ static int make_pool(struct port *p, const struct port_config *config,
 
 	if (p->queue_count > 1 && !p->traits->pairs && !p->is_raw)
 		count += HANDED_COUNT;
-	p->rx_pool = rte_pktmbuf_pool_create(name, p->queue_count * count + config->spare_bufs,
-			POOL_CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
+	count = p->queue_count * count + config->spare_bufs;
+	/* What a device is told of a pool's memory may not reach to its last mbufs. */
+	p->rx_pool = p->is_memory ? mempool_warm_mbufs(name, count, POOL_CACHE, 0, (uint16_t)room)
+				  : rte_pktmbuf_pool_create(name, count, POOL_CACHE, 0,
+						    (uint16_t)room, SOCKET_ID_ANY);
 	return p->rx_pool != NULL ? 0 : -ENOMEM;
 }
 
