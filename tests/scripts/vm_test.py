@@ -129,28 +129,34 @@ class Nics(unittest.TestCase):
     RSS = "frames to 1514 bytes, 2 queue pairs, to which frames come by RSS and, where it errs"
     DEVICE = "frames to 1514 bytes, 2 queue pairs, to which frames come by ring"
 
-    def hear(self, driver, store=STORE, status=0, nic="e1000e", queues=ONE):
+    HANDED = "link          1331 frames, 2 pieces sent again, 0 frames handed over between queues"
+
+    def hear(self, driver, store=STORE, status=0, nic="e1000e", queues=ONE, handed=HANDED):
         nics = vm_run.Nics([nic])
         with contextlib.redirect_stdout(io.StringIO()):
             for line in (f"@bound {nic} {nic} 0000:00:10.0", store, store,
                          f"x link: 0000:00:10.0 ({driver}): {queues}",
-                         f"x link: 0000:00:11.0 ({driver}): {queues}", f"@done {nic} {status}"):
+                         f"x link: 0000:00:11.0 ({driver}): {queues}", handed,
+                         f"@done {nic} {status}"):
                 nics.hear(line)
         return nics
 
     def test_two_links_over_the_driver_are_good(self):
-        self.assertEqual(list(self.hear("net_e1000_em").links_of), ["e1000e"])
+        self.assertEqual(self.hear("net_e1000_em").done, ["e1000e"])
 
     def test_several_queues_are_good_where_they_are_meant_and_the_device_spreads(self):
         rss = self.hear("net_virtio", nic="rss", queues=self.RSS)
-        self.assertEqual(list(rss.links_of), ["rss"])
+        self.assertEqual(rss.done, ["rss"])
         for nic, queues in (("rss", self.ONE), ("rss", self.DEVICE), ("virtio", self.RSS)):
             with self.subTest(nic), self.assertRaises(vm_run.Failed):
                 self.hear("net_virtio", nic=nic, queues=queues)
 
     def test_another_driver_or_a_copying_store_or_a_failed_job_is_not(self):
         for case in ({"driver": "net_memif"}, {"driver": "net_e1000_em", "status": 1},
-                     {"driver": "net_e1000_em", "store": "memory: storage buffers not registered"}):
+                     {"driver": "net_e1000_em", "store": "memory: storage buffers not registered"},
+                     {"driver": "net_e1000_em", "handed": "no word of frames"},
+                     {"driver": "net_e1000_em",
+                      "handed": self.HANDED.replace(" 0 frames", " 3 frames")}):
             with self.subTest(case), self.assertRaises(vm_run.Failed):
                 self.hear(**case)
 

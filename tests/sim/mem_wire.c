@@ -108,8 +108,9 @@ struct mem_wire *mem_wire_create(uint32_t room, uint32_t frame_bytes_max)
 		q->bytes = calloc(room, frame_bytes_max);
 		CHECK(q->sizes != NULL && q->bytes != NULL);
 		w->ends[i] = (struct mem_end){
-				.transport = {mem_send, mem_receive, mem_release, mem_reclaim,
-						frame_bytes_max, false},
+				.transport = {.send = mem_send, .receive = mem_receive,
+						.release = mem_release, .reclaim = mem_reclaim,
+						.frame_bytes_max = frame_bytes_max},
 				.wire = w,
 				.out = &w->queues[i],
 				.in = &w->queues[1 - i],
