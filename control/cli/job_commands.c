@@ -36,14 +36,14 @@ int list_command(int argc, char **argv)
 		.help = "Usage: weir list [OPTION]...\n"
 			"Shows the jobs of a coordinator.\n\n" JOB_QUESTION_HELP
 			"\nExamples:\n  weir list\n  weir list --rest 127.0.0.1:8082 --json\n"};
-	char error[REST_ERROR_BYTES];
 	json_t *overview;
 
 	int code = job_question_read(&q, argc, argv);
 	if (code >= 0)
 		return code;
-	if (rest_call(&q.server, "GET", "/jobs/overview", NULL, &overview, error) != 0)
-		return job_question_complain(&q, error);
+	code = job_question_get(&q, "/jobs/overview", &overview);
+	if (code != WEIR_EXIT_DONE)
+		return code;
 	if (q.is_json)
 		job_print_json(overview);
 	else
@@ -64,6 +64,7 @@ static json_t *await_operation(const struct job_question *q, const char *request
 	snprintf(target, sizeof(target), "/jobs/%s/checkpoints/%s", q->job, request_id);
 	for (;;) {
 		if (rest_call(&q->server, "GET", target, NULL, &answer, error) != 0) {
+			json_decref(answer);
 			(void)job_question_complain(q, error);
 			return NULL;
 		}
@@ -95,8 +96,10 @@ int checkpoint_command(int argc, char **argv)
 			"{s:s}", "checkpointType", q.is_full ? "FULL" : "CONFIGURED");
 	int rc = rest_call(&q.server, "POST", target, body, &accepted, error);
 	json_decref(body);
-	if (rc != 0)
+	if (rc != 0) {
+		json_decref(accepted);
 		return job_question_complain(&q, error);
+	}
 	json_t *answer = await_operation(&q, job_text(accepted, "request-id"));
 	json_decref(accepted);
 	if (answer == NULL)

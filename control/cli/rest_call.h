@@ -33,6 +33,7 @@ void rest_make_id(char text[ID128_TEXT_BYTES]);
 /* Nobody answered, which may pass; else somebody refused. */
 bool rest_is_silence(int rc);
 
-/* `body` may be NULL; it stays the caller's.  `answer` may be NULL. */
+/* `body` may be NULL; it stays the caller's.  `answer` may be NULL; what it is set to is the
+ * caller's also after a refusal, which has one that tells more. */
 int rest_call(const struct rest_server *server, const char *method, const char *target,
 		const json_t *body, json_t **answer, char error[REST_ERROR_BYTES]);

@@ -170,6 +170,8 @@ def stop_and_go_on(w, h):
     h.wait_for(lambda: h.ask("checkpoints", job)["counts"]["completed"] >= 2, "two checkpoints")
     taken = h.ask("stop", job, "--savepoint", w.path("sp"))["operation"]["location"]
     expect_equal(h.state_of(job), "FINISHED", "the stopped job")
+    status, _, said = w.weir("checkpoint", job, "--rest", f"127.0.0.1:{h.rest}")
+    expect(status == FAILURE and "weir checkpoint: " in said, f"{status}, {said}")
     run = h.submit(job_with(w, "keyed-count", (1, 3)), sets,
                    ("--restore", os.path.relpath(taken, w.dir)))
     done = run.summary()
