@@ -58,16 +58,13 @@ int list_command(int argc, char **argv)
 static json_t *await_operation(const struct job_question *q, const char *request_id)
 {
 	struct timespec pause = {.tv_nsec = 20000000};
-	char error[REST_ERROR_BYTES], target[JOB_TARGET_BYTES];
+	char target[JOB_TARGET_BYTES];
 	json_t *answer;
 
 	snprintf(target, sizeof(target), "/jobs/%s/checkpoints/%s", q->job, request_id);
 	for (;;) {
-		if (rest_call(&q->server, "GET", target, NULL, &answer, error) != 0) {
-			json_decref(answer);
-			(void)job_question_complain(q, error);
+		if (job_question_get(q, target, &answer) != WEIR_EXIT_DONE)
 			return NULL;
-		}
 		const char *state = job_text(json_object_get(answer, "status"), "id");
 		if (strcmp(state, "IN_PROGRESS") != 0)
 			return answer;
