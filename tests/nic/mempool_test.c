@@ -4,6 +4,7 @@
 
 #include "dataplane/wire/buf.h"
 #include "nic/eal.h"
+#include "tests/support/eal_fixture.h"
 
 #include <criterion/criterion.h>
 
@@ -11,13 +12,10 @@ enum { BUFS = 4000, BURST = 200, ROUNDS = 100, BUF_BYTES = 1024 };
 
 static struct mempool *make(void)
 {
-	static const uint32_t cpus[1] = {0};
-	struct eal_config eal = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
-			.memory_bytes = mempool_memory_bytes(BUFS, BUF_BYTES, 1)};
-	char line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES], why[512];
+	char why[512];
 	struct mempool *m = NULL;
 
-	cr_assert_eq(eal_start(&eal, line, error), 0, "%s", error);
+	eal_fixture_start("0", mempool_memory_bytes(BUFS, BUF_BYTES, 1), NULL, 0);
 	cr_assert_eq(mempool_create(&m, BUFS, BUF_BYTES, 1, why), 0, "%s", why);
 	return m;
 }

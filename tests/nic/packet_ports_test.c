@@ -5,6 +5,7 @@
 #include "dataplane/operator/packet_port.h"
 #include "nic/eal.h"
 #include "nic/packet_queues.h"
+#include "tests/support/eal_fixture.h"
 
 #include <criterion/criterion.h>
 #include <rte_eth_ring.h>
@@ -30,15 +31,12 @@ struct rig {
 
 static void start(struct rig *r, uint32_t queues)
 {
-	static const uint32_t cpus[1] = {0};
 	static const char *const names[] = {"net_ring_w"};
-	char line[EAL_LINE_BYTES], error[PORT_ERROR_BYTES], name[32];
-	struct eal_config eal = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
-			.memory_bytes = 128 << 20};
+	char error[PORT_ERROR_BYTES], name[32];
 	struct packet_ports_config config = {.names = names, .count = 1, .queue_count = queues,
 			.worker_count = QUEUES, .descriptors = 64};
 
-	cr_assert_eq(eal_start(&eal, line, error), 0, "%s", error);
+	eal_fixture_start("0", 128 << 20, NULL, 0);
 	for (uint32_t q = 0; q < QUEUES; q++) {
 		snprintf(name, sizeof(name), "in_%u", q);
 		r->in[q] = rte_ring_create(name, DEPTH, SOCKET_ID_ANY, 0);

@@ -2,6 +2,7 @@
 
 #include "nic/eal.h"
 #include "nic/port.h"
+#include "tests/support/eal_fixture.h"
 
 #include <criterion/criterion.h>
 #include <rte_dev.h>
@@ -47,13 +48,10 @@ static void close_both(const char *directory, int round)
  * unless both are the same. */
 Test(port_close, is_safe_while_the_peer_goes_too)
 {
-	static const uint32_t cpus[1] = {0};
-	char directory[] = "/tmp/weir-port-XXXXXX", line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES];
-	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
-			.memory_bytes = 128 << 20};
+	char directory[] = "/tmp/weir-port-XXXXXX";
 
 	cr_assert_not_null(mkdtemp(directory));
-	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+	eal_fixture_start("0", 128 << 20, NULL, 0);
 	for (int round = 0; round < ROUNDS; round++)
 		close_both(directory, round);
 	eal_stop();

@@ -4,6 +4,7 @@
 #include "dataplane/base/clock.h"
 #include "nic/eal.h"
 #include "nic/port.h"
+#include "tests/support/eal_fixture.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -15,13 +16,16 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { ROUNDS = 150, UP_TRIES = 3000, BURST = 32, FRAME_BYTES = 1500, TURNS_MIN = 50, USERS = 8 };
 
 /* The end that stays. */
 struct survivor {
+	char directory[32], socket[64];
 	struct port *port;
+	pthread_t worker;
 	struct rte_mempool *pool;
 	_Atomic bool must_end;
 	_Atomic uint64_t turns;
@@ -69,12 +73,12 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void meet_and_leave(struct survivor *s, const char *socket, int round)
+static void meet_and_leave(struct survivor *s, int round)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "net_memif%d", 100 + round);
-	struct port *peer = plug(name, "client", socket);
+	struct port *peer = plug(name, "client", s->socket);
 	for (int i = 0; i < UP_TRIES && !(port_is_up(s->port) && port_is_up(peer)); i++)
 		usleep(100);
 	cr_assert(port_is_up(s->port) && port_is_up(peer), "round %d", round);
@@ -85,16 +89,6 @@ static void meet_and_leave(struct survivor *s, const char *socket, int round)
 		port_leave(peer, 0);
 	}
 	port_destroy(peer);
-}
-
-static void begin_eal(void)
-{
-	static const uint32_t cpus[1] = {0};
-	char line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES];
-	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0-1",
-			.memory_bytes = 256 << 20};
-
-	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
 }
 
 static void ignore(void *context)
@@ -121,50 +115,49 @@ static void *relay(void *context)
 	return NULL;
 }
 
+static void begin(struct survivor *s, void *(*body)(void *))
+{
+	strcpy(s->directory, "/tmp/weir-port-XXXXXX");
+	cr_assert_not_null(mkdtemp(s->directory));
+	snprintf(s->socket, sizeof(s->socket), "%s/sock", s->directory);
+	eal_fixture_start("0-1", 256 << 20, NULL, 0);
+	s->pool = rte_pktmbuf_pool_create(
+			"frames", 2047, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	cr_assert_not_null(s->pool);
+	s->port = plug("net_memif0", "server", s->socket);
+	cr_assert_eq(pthread_create(&s->worker, NULL, body, s), 0);
+}
+
+static void end(struct survivor *s)
+{
+	s->must_end = true;
+	pthread_join(s->worker, NULL);
+	port_destroy(s->port);
+	rte_mempool_free(s->pool);
+	(void)unlink(s->socket);
+	rmdir(s->directory);
+	eal_stop();
+}
+
 Test(port_guard, waits_for_no_burst_that_begins_later)
 {
-	char directory[] = "/tmp/weir-port-XXXXXX", socket[64];
 	struct survivor s = {0};
-	pthread_t worker;
 
-	cr_assert_not_null(mkdtemp(directory));
-	snprintf(socket, sizeof(socket), "%s/sock", directory);
-	begin_eal();
-	s.port = plug("net_memif0", "server", socket);
-	cr_assert_eq(pthread_create(&worker, NULL, relay, &s), 0);
+	begin(&s, relay);
 	while (s.turns < TURNS_MIN)
 		usleep(100);
 	uint64_t began_ns = clock_monotonic_ns();
 	cr_expect_lt(rte_intr_callback_unregister(NULL, ignore, NULL), 0);
 	cr_expect_lt(clock_monotonic_ns() - began_ns, UINT64_C(5000000000));
-	s.must_end = true;
-	pthread_join(worker, NULL);
-	port_destroy(s.port);
-	(void)unlink(socket);
-	rmdir(directory);
-	eal_stop();
+	end(&s);
 }
 
 Test(port_guard, keeps_the_rings_for_who_is_in_a_burst_when_the_peer_goes)
 {
-	char directory[] = "/tmp/weir-port-XXXXXX", socket[64];
 	struct survivor s = {0};
-	pthread_t worker;
 
-	cr_assert_not_null(mkdtemp(directory));
-	snprintf(socket, sizeof(socket), "%s/sock", directory);
-	begin_eal();
-	s.pool = rte_pktmbuf_pool_create(
-			"frames", 2047, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-	s.port = plug("net_memif0", "server", socket);
-	cr_assert_eq(pthread_create(&worker, NULL, work, &s), 0);
+	begin(&s, work);
 	for (int round = 0; round < ROUNDS; round++)
-		meet_and_leave(&s, socket, round);
-	s.must_end = true;
-	pthread_join(worker, NULL);
-	port_destroy(s.port);
-	rte_mempool_free(s.pool);
-	(void)unlink(socket);
-	rmdir(directory);
-	eal_stop();
+		meet_and_leave(&s, round);
+	end(&s);
 }

@@ -6,6 +6,7 @@
 #include "dataplane/channel/transport.h"
 #include "nic/eal.h"
 #include "nic/port_driver.h"
+#include "tests/support/eal_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,21 +24,11 @@ struct rig {
 	struct port_transport *transports[2][QUEUES];
 };
 
-static void start_eal(void)
-{
-	static const uint32_t cpus[1] = {0};
-	char line[EAL_LINE_BYTES], error[EAL_ERROR_BYTES];
-	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
-			.memory_bytes = 128 << 20};
-
-	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
-}
-
 static void start(struct rig *r, uint32_t wanted)
 {
 	char error[PORT_ERROR_BYTES], name[32];
 
-	start_eal();
+	eal_fixture_start("0", 128 << 20, NULL, 0);
 	for (int i = 0; i < 2; i++) {
 		for (uint32_t q = 0; q < QUEUES; q++) {
 			snprintf(name, sizeof(name), "ring_%d_%u", i, q);
@@ -342,7 +333,7 @@ Test(port_queues, a_port_of_raw_packets_that_would_be_cut_is_refused)
 	char error[PORT_ERROR_BYTES];
 	struct port *port;
 
-	start_eal();
+	eal_fixture_start("0", 128 << 20, NULL, 0);
 	cr_assert_eq(create_raw("long", 9205, error, &port), -EINVAL);
 	cr_expect_not_null(strstr(error, "between 562 and 9204; set that of its device"), "%s",
 			error);

@@ -6,6 +6,7 @@
 #include "nic/eal.h"
 #include "nic/mempool.h"
 #include "nic/port.h"
+#include "tests/support/eal_fixture.h"
 #include "tests/support/link_world.h"
 
 #include <criterion/criterion.h>
@@ -48,9 +49,8 @@ static void make_bufs(struct rig *r, uint32_t mtu)
 
 static void start_with(struct rig *r, uint32_t mtu, const char *client_argument)
 {
-	static const uint32_t cpus[1] = {0};
 	uint32_t slot = mtu > 9000 ? 33792 : mtu > 2000 ? 9216 : 2048;
-	char socket[128], server[256], client[256], line[EAL_LINE_BYTES], error[PORT_ERROR_BYTES];
+	char socket[128], server[256], client[256], error[PORT_ERROR_BYTES];
 
 	snprintf(r->directory, sizeof(r->directory), "/tmp/weir-port-XXXXXX");
 	cr_assert_not_null(mkdtemp(r->directory));
@@ -62,9 +62,7 @@ static void start_with(struct rig *r, uint32_t mtu, const char *client_argument)
 			"--vdev=net_memif1,role=client,bsize=%u,socket-abstract=no,socket=%s%s",
 			slot, socket, client_argument);
 	const char *extra[] = {server, client, "--single-file-segments"};
-	struct eal_config config = {.worker_cpus = cpus, .worker_count = 1, .control_cpus = "0",
-			.memory_bytes = 256 << 20, .extra = extra, .extra_count = 3};
-	cr_assert_eq(eal_start(&config, line, error), 0, "%s", error);
+	eal_fixture_start("0", 256 << 20, extra, 3);
 	make_bufs(r, mtu);
 	for (int i = 0; i < 2; i++) {
 		struct port_config port = port_of(i, mtu);
