@@ -119,13 +119,17 @@ static void let_go(const struct frame_out *frame)
 		buf_release(frame->owner);
 }
 
-/* Sends what has been held long enough. */
+/* Sends what has been held long enough; nothing passes a cut. */
 static void send_due(struct net_faults *f, uint64_t now_ns)
 {
+	bool is_cut = is_partitioned(f, now_ns);
+
 	for (uint32_t i = 0; i < f->held_count; i++) {
 		if (held_at(f, i)->due_ns > now_ns)
 			continue;
-		if (f->inner->send(f->inner, &held_at(f, i)->frame, 1) == 0)
+		if (is_cut)
+			f->counters.cut_off++;
+		else if (f->inner->send(f->inner, &held_at(f, i)->frame, 1) == 0)
 			return;
 
 		uint32_t slot = f->order[i];

@@ -152,6 +152,28 @@ Test(net_faults, cuts_the_wire_for_a_while)
 	close(&w);
 }
 
+/* As on a cable: they were on their way. */
+Test(net_faults, loses_what_it_holds_back_when_its_time_comes_within_a_cut)
+{
+	struct frame_out f = {.head_bytes = 64};
+	struct world w;
+	uint32_t last = 0;
+
+	open(&w, "delay=50us");
+	struct transport *t = net_faults_transport(w.faults);
+	for (uint32_t i = 0; i < 10; i++)
+		cr_assert_eq(t->send(t, &f, 1), 1);
+	net_faults_cut(w.faults, true);
+	w.clock.now_ns += 60000;
+	t->receive(t, NULL, 0);
+	net_faults_cut(w.faults, false);
+	t->receive(t, NULL, 0);
+	receive(&w, &last);
+	cr_assert_eq(w.arrived, 0);
+	cr_assert_eq(net_faults_counters(w.faults)->cut_off, 10);
+	close(&w);
+}
+
 Test(net_faults, says_what_it_would_take)
 {
 	const char *bad[] = {"loss", "loss=2", "loss=x", "delay=-1", "partition=5s",
