@@ -285,7 +285,8 @@ static const struct config_key keys[] = {
 	{TEXT("weir.link.capture", ""), FOR(TASKMANAGER),
 		HELP("writes every frame of the link to the pcap file of that name and .PID")},
 	{TEXT("weir.link.faults", ""), FOR(TASKMANAGER),
-		HELP("makes the wire bad on purpose: seed=1,loss=0.01,reorder=0.1,delay=1ms")},
+		HELP("makes the wire bad on purpose: seed=1,loss=0.01,reorder=0.1,delay=1ms,"
+		     "partition=5s/1s")},
 	{CHOICE("weir.storage", "auto", "auto|io_uring|threads"), FOR(TASKMANAGER),
 		HELP("how files are written; auto: io_uring where the kernel lets us")},
 	{INTEGER("weir.checkpoint-watchdog.intervals", "10"), BOUNDS(0, INT32_MAX),
