@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "dataplane/base/check.h"
+#include "nic/packet_fanout.h"
 
 enum { ARGS_COUNT_MAX = 48, LCORES_BYTES = 1024 };
 
@@ -64,6 +65,7 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 
 	CHECK(config->worker_count >= 1 && config->worker_count <= EAL_WORKER_CPUS_MAX);
 	CHECK(config->extra_count + 2 * config->port_count < ARGS_COUNT_MAX - 16);
+	packet_fanout_look();
 	print_lcores(config, lcores, sizeof(lcores));
 	snprintf(prefix, sizeof(prefix), "%s%d", run_prefix, (int)getpid());
 	snprintf(memory, sizeof(memory), "%zu", (config->memory_bytes + (1u << 20) - 1) >> 20);

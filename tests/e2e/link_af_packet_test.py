@@ -1,12 +1,12 @@
 """A job over TaskManagers on hosts of their own, joined by net_af_packet over veth, gives what it
 gives on one: two or three of them, with aligned and unaligned checkpoints, jumbo frames, and when
-each is killed."""
+each is killed; and so do two on the same host."""
 
 import json
 import re
 
 from clusters import FlowJob
-from harness import expect, expect_equal
+from harness import expect, expect_equal, expect_same_lines
 from namespaces import Hosts, ip
 
 ALONE = True  # namespaces have names
@@ -48,6 +48,18 @@ def kill_each(cluster):
         cluster.start_taskmanager(i)
 
 
+def on_one_host(w, hosts, job):
+    """Neighbouring interfaces of one namespace, and processes that are started one after the other:
+    net_af_packet would give their sockets the same group at times."""
+    hosts.join(hosts.hub, "end0", hosts.hub, "end1")
+    summary = w.flow(job.capture, "one", rate=40_000, state="one",
+                     prefix=("ip", "netns", "exec", hosts.hub),
+                     options=("--taskmanagers", "2", "--link", "af_packet:end0,end1")).summary()
+    expect_equal(summary["restarts"], 0, "restarts on one host")
+    expect(summary["link"]["frames"] > 0, f"frames: {summary['link']}")
+    expect_same_lines(w.lines("one"), job.wanted, "output on one host")
+
+
 def test(w):
     hosts = Hosts(3)
     try:
@@ -64,5 +76,6 @@ def test(w):
                                 config={"execution.checkpointing.unaligned.enabled": "true"})
         expect(summary["restarts"] >= 3, f"the job was restarted for each: {summary}")
         expect(all("tasks of job" in log for log in logs), f"each had tasks: {logs}")
+        on_one_host(w, hosts, job)
     finally:
         hosts.close()
