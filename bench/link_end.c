@@ -144,7 +144,7 @@ static void start_eal(struct end *e, bool is_memif, const char *socket)
 				2 * port_memory_bytes(&port) +
 				(size_t)RAW_MBUFS * (raw_room(e) + 512),
 		.extra = extra, .extra_count = is_memif || e->is_sender ? 1 : 2};
-	if (eal_start(&eal, line, error) != 0)
+	if (eal_start(&eal, line, error) != 0 || eal_attach(&eal, error) != 0)
 		fail("EAL", error);
 	if (mempool_create(&e->pool, buf_count, e->flush_bytes, 1,
 			    error) != 0)

@@ -223,6 +223,17 @@ static int start_eal(struct program *p)
 	return rc;
 }
 
+/* Now that nobody waits for what this process holds. */
+static int attach_devices(struct program *p)
+{
+	struct config_list extra;
+
+	config_list(p->config, "weir.eal.args", &extra);
+	return eal_attach(
+			&(struct eal_config){.extra = extra.items, .extra_count = extra.count},
+			p->error);
+}
+
 static void stop_eal(struct program *p)
 {
 	(void)p;
@@ -429,9 +440,10 @@ static const struct program_step steps[] = {
 		{"memory plan", plan_memory, NULL},
 		{"EAL", start_eal, stop_eal},
 		{"buffer pool", make_pool, destroy_pool},
+		{"state memory", map_state, unmap_state},
+		{"devices", attach_devices, NULL},
 		{"link", open_link, close_link},
 		{"packet ports", open_packet_ports, close_packet_ports},
-		{"state memory", map_state, unmap_state},
 		{"data plane", make_taskmanager, destroy_taskmanager},
 		{"loop", make_loop, destroy_loop},
 		{"workers", start_workers, NULL},

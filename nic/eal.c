@@ -1,5 +1,6 @@
 #include "nic/eal.h"
 
+#include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 
@@ -18,6 +19,7 @@
 enum { ARGS_COUNT_MAX = 48, LCORES_BYTES = 1024 };
 
 static const char run_prefix[] = "weir-";
+static const char awaiting[] = "--vdev=net_virtio_user";
 
 /* "0@(0-1),1@0,2@1": lcore 0 is the control thread, lcore i + 1 is worker i. */
 static void print_lcores(const struct eal_config *config, char *text, size_t size)
@@ -56,6 +58,13 @@ static int take_ports(const struct eal_config *config, char **argv, int argc)
 	return argc;
 }
 
+/* virtio-user that listens: its start ends when vhost has called. */
+static bool does_wait(const char *argument)
+{
+	return strncmp(argument, awaiting, sizeof(awaiting) - 1) == 0 &&
+			strstr(argument, ",server=1") != NULL;
+}
+
 int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		char error[EAL_ERROR_BYTES])
 {
@@ -89,8 +98,10 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 	 * several, and virtio-user cannot share more than eight. */
 	argv[argc++] = (char *)(uintptr_t)"--single-file-segments";
 	argc = take_ports(config, argv, argc);
-	for (uint32_t i = 0; i < config->extra_count; i++)
-		argv[argc++] = (char *)(uintptr_t)config->extra[i];
+	for (uint32_t i = 0; i < config->extra_count; i++) {
+		if (!does_wait(config->extra[i]))
+			argv[argc++] = (char *)(uintptr_t)config->extra[i];
+	}
 	argv[argc] = NULL;
 	print_line(argv, argc, line);
 	if (rte_eal_init(argc, argv) < 0) {
@@ -107,6 +118,31 @@ int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		return rte_errno > 0 ? -rte_errno : -EIO;
 	}
 	return 0;
+}
+
+/* "--vdev=NAME,ARGUMENTS" */
+static int attach(const char *argument, char error[EAL_ERROR_BYTES])
+{
+	const char *name = argument + strlen("--vdev=");
+	size_t length = strcspn(name, ",");
+	char device[RTE_DEV_NAME_MAX_LEN];
+
+	snprintf(device, sizeof(device), "%.*s", (int)length, name);
+	int rc = rte_eal_hotplug_add("vdev", device, name + length + 1);
+	if (rc != 0)
+		snprintf(error, EAL_ERROR_BYTES, "%s did not come up: %s", device, strerror(-rc));
+	return rc;
+}
+
+int eal_attach(const struct eal_config *config, char error[EAL_ERROR_BYTES])
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < config->extra_count; i++) {
+		if (does_wait(config->extra[i]))
+			rc = attach(config->extra[i], error);
+	}
+	return rc;
 }
 
 const char *eal_driver_folder(void)

@@ -7,7 +7,8 @@
  * Thread   the thread that calls eal_start becomes the main lcore (the control thread).
  * Memory   what the EAL takes is bounded by memory_bytes.
  * Errors   0 or -errno with one line.
- * Life     eal_sweep, eal_start, eal_stop; once a process.
+ * Time     start waits for nobody; attach may, for the peer of a device.
+ * Life     eal_sweep, eal_start, eal_attach, eal_stop; once a process.
  */
 
 #include <stdbool.h>
@@ -28,9 +29,12 @@ struct eal_config {
 	uint32_t extra_count;
 };
 
-/* Starts the EAL.  `line` receives the final argument line, also on failure. */
+/* Starts the EAL.  `line` receives the final argument line, also on failure.  A device that comes
+ * up only when its peer has come is left for eal_attach: that peer may be waiting for what this
+ * process holds until its memory is taken. */
 int eal_start(const struct eal_config *config, char line[EAL_LINE_BYTES],
 		char error[EAL_ERROR_BYTES]);
+int eal_attach(const struct eal_config *config, char error[EAL_ERROR_BYTES]);
 void eal_stop(void);
 
 /* Where the EAL finds its drivers. */
