@@ -54,3 +54,8 @@ void *pointer_queue_pop(struct pointer_queue *q)
 
 	return rte_ring_sc_dequeue(q->ring, &item) == 0 ? item : NULL;
 }
+
+bool pointer_queue_is_empty(const struct pointer_queue *q)
+{
+	return rte_ring_empty(q->ring) != 0;
+}

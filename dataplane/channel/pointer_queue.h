@@ -23,3 +23,5 @@ void pointer_queue_destroy(struct pointer_queue *q);
 bool pointer_queue_push(struct pointer_queue *q, void *item);
 /* NULL: empty. */
 void *pointer_queue_pop(struct pointer_queue *q);
+/* For who pushes: all of it has been taken. */
+bool pointer_queue_is_empty(const struct pointer_queue *q);

@@ -11,8 +11,8 @@
  *
  * A bell wakes the control thread and then the coordinator, which take cores from whoever passes
  * the barrier on, and a checkpoint is complete with its last acknowledgement only.  So those of a
- * job's tasks on one worker share a bell: the last of them rings, and the others wait for it, for
- * as long as it is about to come.
+ * job's tasks on this TaskManager share a bell: the last of them rings (report_roll.h), and the
+ * others wait for it, for as long as it is about to come.
  */
 
 #include <stdbool.h>

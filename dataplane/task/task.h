@@ -22,6 +22,7 @@ struct buf_pool;
 struct channel_state_writer;
 struct journal;
 struct mail;
+struct report_roll;
 struct store;
 struct task_group;
 struct worker;
@@ -34,6 +35,7 @@ struct task {
 	enum task_status status; /* the last one reported */
 	struct task_group *group;
 	struct worker *worker;
+	struct report_roll *roll; /* of the group */
 	uint32_t mail_count; /* under way to it or back */
 	atomic_bool is_detached; /* the worker has let go of it */
 	int64_t acknowledged_id; /* the worker's: the newest checkpoint it has acknowledged */

@@ -279,6 +279,7 @@ static void init_task(struct task_group *g, uint32_t index)
 	t->is_finished_on_restore = d->is_finished;
 	t->status = TASK_DEPLOYING;
 	t->group = g;
+	t->roll = &g->roll;
 	/* Subtask i of every vertex shares a worker: a forward edge stays on its core. */
 	worker_adopt(g->config.workers[d->subtask_index % g->config.worker_count], t);
 	atomic_init(&t->is_detached, true);

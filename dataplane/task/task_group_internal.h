@@ -8,6 +8,7 @@
 #include "dataplane/checkpoint/operator_files.h"
 #include "dataplane/checkpoint/savepoint_locations.h"
 #include "dataplane/checkpoint/store_share.h"
+#include "dataplane/task/report_roll.h"
 #include "dataplane/task/task_group.h"
 #include "dataplane/wire/buf.h"
 
@@ -49,6 +50,7 @@ struct task_group {
 	struct remote_link **links; /* for each peer one for each queue that both have, at most */
 	uint32_t rescaled_count;
 	struct task_state **rescaled; /* while it is built: of vertices of another parallelism */
+	struct report_roll roll;
 	uint32_t task_count;
 	struct task tasks[];
 };

@@ -20,6 +20,7 @@
 #include "dataplane/checkpoint/store_share.h"
 #include "dataplane/task/link_port.h"
 #include "dataplane/task/report_bell.h"
+#include "dataplane/task/report_roll.h"
 #include "dataplane/task/task.h"
 #include "dataplane/wire/buf.h"
 
@@ -218,7 +219,8 @@ static void send_acknowledgement(struct task *t, struct report *report, uint64_t
 		t->acknowledged_id = report->checkpoint_id;
 	CHECK(pointer_queue_push(w->reports, report));
 	report_bell_hold(&w->bell, now_ns);
-	if (is_last(w, t, report->checkpoint_id))
+	if (is_last(w, t, report->checkpoint_id) &&
+			report_roll_answered(t->roll, w->config.index, report->checkpoint_id))
 		ring_bell(w);
 }
 
@@ -226,6 +228,10 @@ static void ring_for_held(struct worker *w, uint64_t now_ns)
 {
 	bool is_answering = false;
 
+	if (pointer_queue_is_empty(w->reports)) { /* another worker's bell was for them too */
+		report_bell_rung(&w->bell);
+		return;
+	}
 	for (uint32_t i = 0; i < w->task_count; i++)
 		is_answering |= stream_task_owes_answer(w->tasks[i]->stream);
 	if (report_bell_is_due(&w->bell, is_answering, now_ns))
@@ -328,6 +334,7 @@ void worker_release_report(struct worker *w, const struct report *report)
 void worker_adopt(struct worker *w, struct task *t)
 {
 	t->worker = w;
+	report_roll_expect(t->roll, w->config.index);
 	t->reporter = (struct task_reporter){
 		.status = report_status,
 		.end_of_data = report_end_of_data,
@@ -441,6 +448,26 @@ static uint32_t take_mail(struct worker *w, uint64_t now_ns)
 
 /* ---- the turn ---- */
 
+static bool has_task_of(const struct worker *w, const struct task_group *g)
+{
+	for (uint32_t i = 0; i < w->task_count; i++) {
+		if (w->tasks[i]->group == g)
+			return true;
+	}
+	return false;
+}
+
+/* The control thread may free it from then on. */
+static void let_go(struct worker *w, uint32_t index)
+{
+	struct task *t = w->tasks[index];
+
+	w->tasks[index] = w->tasks[--w->task_count];
+	if (!has_task_of(w, t->group))
+		report_roll_left(t->roll, w->config.index);
+	atomic_store_explicit(&t->is_detached, true, memory_order_release);
+}
+
 static uint32_t run_tasks(struct worker *w, uint64_t now_ns)
 {
 	uint32_t work = 0;
@@ -450,10 +477,8 @@ static uint32_t run_tasks(struct worker *w, uint64_t now_ns)
 
 		enter_call(w, t);
 		work += stream_task_turn(t->stream, now_ns);
-		if (!stream_task_is_ended(t->stream))
-			continue;
-		w->tasks[i--] = w->tasks[--w->task_count];
-		atomic_store_explicit(&t->is_detached, true, memory_order_release);
+		if (stream_task_is_ended(t->stream))
+			let_go(w, i--);
 	}
 	return work;
 }

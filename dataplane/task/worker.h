@@ -52,7 +52,7 @@ uint64_t worker_in_call_since_mt(const struct worker *w, const struct task *t);
 const char *worker_storage(const struct worker *w);
 struct store_share *worker_store_share(struct worker *w);
 
-/* Makes the words of `t` reports of this worker; before it is attached. */
+/* Makes the words of `t`, whose roll is set, reports of this worker; before it is attached. */
 void worker_adopt(struct worker *w, struct task *t);
 
 /* There is something new for it that is not mail. */

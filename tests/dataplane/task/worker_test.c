@@ -4,6 +4,7 @@
 
 #include "dataplane/base/clock.h"
 #include "dataplane/checkpoint/checkpoint_metrics.h"
+#include "dataplane/task/report_roll.h"
 #include "dataplane/task/task.h"
 #include "tests/support/task_fixture.h"
 
@@ -116,7 +117,8 @@ Test(worker, without_tasks_takes_mail_at_once)
 
 Test(worker, declines_a_checkpoint_whose_trigger_comes_when_its_task_has_ended)
 {
-	struct task task = {.mail_count = 0};
+	struct report_roll roll = {0};
+	struct task task = {.roll = &roll};
 	const struct report *report = NULL;
 	pthread_t thread;
 	struct worker *w = start(&thread);
@@ -161,7 +163,7 @@ Test(worker, without_tasks_stops_at_once)
 
 /* ---- the bell: a clock set by hand, turns by hand, sources that have nothing to give ---- */
 
-enum { TASKS = 3 };
+enum { TASKS = 3, OTHER_WORKER = 1 };
 
 struct set_clock {
 	struct clock clock;
@@ -176,6 +178,7 @@ static uint64_t set_now_ns(struct clock *c)
 struct rig {
 	struct set_clock clock;
 	struct worker *worker;
+	struct report_roll roll, other_roll;
 	struct task tasks[TASKS];
 	struct task_fixture fixtures[TASKS];
 	int bell;
@@ -214,6 +217,7 @@ static struct rig *rig_open(void)
 		task_fixture_open(&r->fixtures[i], 0, NULL, &TASK_EDGE, NULL);
 		r->tasks[i].stream = r->fixtures[i].task;
 		atomic_init(&r->tasks[i].is_detached, false);
+		r->tasks[i].roll = &r->roll;
 		worker_adopt(r->worker, &r->tasks[i]);
 		rig_post(r, i, MAIL_ATTACH);
 	}
@@ -331,12 +335,71 @@ Test(worker, waits_for_no_task_of_another_job)
 
 	for (uint32_t i = 0; i < 2; i++)
 		r->tasks[i].group = (struct task_group *)r; /* is not looked into */
+	r->tasks[2].roll = &r->other_roll;
+	report_roll_expect(&r->other_roll, 0);
 	rig_acknowledge(r, 0, 7);
 	cr_expect_eq(rig_bells(r), 0);
 	rig_acknowledge(r, 1, 7);
 	cr_expect_eq(rig_bells(r), 1);
 	rig_acknowledge(r, 2, 3);
 	cr_expect_eq(rig_bells(r), 1);
+	rig_close(r);
+}
+
+Test(worker, leaves_the_bell_to_another_worker_that_has_still_to_answer)
+{
+	struct rig *r = rig_open();
+
+	report_roll_expect(&r->roll, OTHER_WORKER);
+	for (uint32_t i = 0; i < TASKS; i++)
+		rig_acknowledge(r, i, 7);
+	rig_turn(r, 1000);
+	cr_expect_eq(rig_bells(r), 0);
+	/* That one rings, and all there is is fetched. */
+	cr_expect(report_roll_answered(&r->roll, OTHER_WORKER, 7));
+	while (worker_next_report(r->worker) != NULL)
+		;
+	rig_turn(r, MILLISECOND_NS);
+	cr_expect_eq(rig_bells(r), 0);
+	rig_close(r);
+}
+
+Test(worker, rings_when_another_worker_has_answered_before)
+{
+	struct rig *r = rig_open();
+
+	report_roll_expect(&r->roll, OTHER_WORKER);
+	cr_expect_not(report_roll_answered(&r->roll, OTHER_WORKER, 7));
+	for (uint32_t i = 0; i < TASKS; i++)
+		rig_acknowledge(r, i, 7);
+	cr_expect_eq(rig_bells(r), 1);
+	rig_close(r);
+}
+
+Test(worker, rings_when_another_worker_does_not_answer)
+{
+	struct rig *r = rig_open();
+
+	report_roll_expect(&r->roll, OTHER_WORKER);
+	for (uint32_t i = 0; i < TASKS; i++)
+		rig_acknowledge(r, i, 7);
+	rig_turn(r, 500000);
+	cr_expect_eq(rig_bells(r), 1);
+	rig_close(r);
+}
+
+Test(worker, is_not_waited_for_once_its_last_task_has_ended)
+{
+	struct rig *r = rig_open();
+
+	report_roll_expect(&r->roll, OTHER_WORKER);
+	for (uint32_t i = 0; i < TASKS; i++) {
+		cr_expect_not(report_roll_answered(&r->roll, OTHER_WORKER, i + 1), "%u", i);
+		rig_post(r, i, MAIL_CANCEL);
+		for (int turn = 0; turn < 100; turn++)
+			rig_turn(r, 1000);
+	}
+	cr_expect(report_roll_answered(&r->roll, OTHER_WORKER, 9));
 	rig_close(r);
 }
 
