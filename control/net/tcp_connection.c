@@ -16,14 +16,17 @@
 #include <sys/socket.h>
 
 enum {
-	READ_BYTES_ONCE = 1024 * 1024,
+	CHUNK_BYTES = 16384,
+	READ_BYTES_ONCE = 1024 * 1024, /* at a time */
 	/* Two of the largest messages. */
 	WAITING_BYTES_MAX = 2 * (MESSAGE_BYTES_MAX + MESSAGE_HEAD_BYTES),
 };
 
 struct tcp_connection {
 	struct connection port; /* first: the port's pointer is ours */
-	struct bufferevent *bev;
+	struct bufferevent *bev; /* connects, and sends what the socket did not take at once */
+	struct event *readable;  /* NULL: not connected yet */
+	struct evbuffer *in;     /* the beginning of a frame */
 	bool is_connected;
 	bool is_broken;   /* `closed` was called, or is being called */
 	bool is_closing;  /* close was called inside a callback */
@@ -34,7 +37,12 @@ struct tcp_connection {
 
 static void destroy(struct tcp_connection *t)
 {
-	bufferevent_free(t->bev);
+	if (t->readable != NULL)
+		event_free(t->readable);
+	if (t->in != NULL)
+		evbuffer_free(t->in);
+	if (t->bev != NULL)
+		bufferevent_free(t->bev);
 	free(t);
 }
 
@@ -55,59 +63,131 @@ static bool leave_callback(struct tcp_connection *t)
 	return true;
 }
 
+static bool is_over(const struct tcp_connection *t)
+{
+	return t->is_broken || t->is_closing;
+}
+
 static void break_off(struct tcp_connection *t, const char *reason)
 {
-	if (t->is_broken || t->is_closing)
+	if (is_over(t))
 		return;
 	t->is_broken = true;
 	bufferevent_disable(t->bev, EV_READ | EV_WRITE);
+	if (t->readable != NULL)
+		(void)event_del(t->readable);
 	t->port.events->closed(t->port.owner, &t->port, reason);
 }
 
-/* Takes one frame.  False: not all of it is there, or the connection has ended. */
-static bool take_frame(struct tcp_connection *t)
+/* Its size, once its head is there and tells; else 0. */
+static size_t frame_bytes_of(struct tcp_connection *t, const uint8_t *head, size_t bytes)
 {
-	struct evbuffer *in = bufferevent_get_input(t->bev);
-	uint8_t head[MESSAGE_HEAD_BYTES];
 	size_t frame_bytes;
-	Weir__Envelope *envelope;
 
-	if (t->is_broken || t->is_closing)
-		return false;
-	if (evbuffer_copyout(in, head, sizeof(head)) < (ev_ssize_t)sizeof(head)) {
-		bufferevent_setwatermark(t->bev, EV_READ, sizeof(head), 0);
-		return false;
-	}
+	if (bytes < MESSAGE_HEAD_BYTES)
+		return 0;
 	if (message_frame_bytes(head, &frame_bytes) != 0) {
 		break_off(t, "a frame of impossible size arrived");
-		return false;
+		return 0;
 	}
-	if (evbuffer_get_length(in) < frame_bytes) {
-		bufferevent_setwatermark(t->bev, EV_READ, frame_bytes, 0);
-		return false;
-	}
-
-	const uint8_t *frame = evbuffer_pullup(in, (ev_ssize_t)frame_bytes);
-	int rc = frame == NULL ? -ENOMEM : message_unpack(frame, frame_bytes, &envelope);
-	if (rc != 0) {
-		break_off(t, "a message that cannot be read arrived");
-		return false;
-	}
-	evbuffer_drain(in, frame_bytes);
-	t->port.events->received(t->port.owner, &t->port, envelope);
-	message_free(envelope);
-	return true;
+	return frame_bytes;
 }
 
-static void on_read(struct bufferevent *bev, void *context)
+static void take_frame(struct tcp_connection *t, const uint8_t *frame, size_t frame_bytes)
+{
+	Weir__Envelope *envelope;
+
+	if (message_unpack(frame, frame_bytes, &envelope) != 0) {
+		break_off(t, "a message that cannot be read arrived");
+		return;
+	}
+	t->port.events->received(t->port.owner, &t->port, envelope);
+	message_free(envelope);
+}
+
+/* All whole frames of what waits. */
+static void take_waiting(struct tcp_connection *t)
+{
+	uint8_t head[MESSAGE_HEAD_BYTES];
+
+	while (!is_over(t)) {
+		size_t waiting = evbuffer_get_length(t->in);
+		ev_ssize_t copied = evbuffer_copyout(t->in, head, sizeof(head));
+		size_t frame_bytes = frame_bytes_of(t, head, copied < 0 ? 0 : (size_t)copied);
+
+		if (frame_bytes == 0 || waiting < frame_bytes)
+			return;
+		const uint8_t *frame = evbuffer_pullup(t->in, (ev_ssize_t)frame_bytes);
+		if (frame == NULL) {
+			break_off(t, "no memory for a message");
+			return;
+		}
+		take_frame(t, frame, frame_bytes);
+		evbuffer_drain(t->in, frame_bytes);
+	}
+}
+
+/* Whole frames are read where they are; what is left waits for the rest of it. */
+static void take_bytes(struct tcp_connection *t, const uint8_t *bytes, size_t count)
+{
+	size_t at = 0;
+
+	while (evbuffer_get_length(t->in) == 0 && !is_over(t)) {
+		size_t frame_bytes = frame_bytes_of(t, bytes + at, count - at);
+
+		if (frame_bytes == 0 || frame_bytes > count - at)
+			break;
+		take_frame(t, bytes + at, frame_bytes);
+		at += frame_bytes;
+	}
+	if (at == count || is_over(t))
+		return;
+	if (evbuffer_add(t->in, bytes + at, count - at) != 0)
+		break_off(t, "no memory for a message");
+	else
+		take_waiting(t);
+}
+
+/* False: there is nothing more to be had now. */
+static bool read_some(struct tcp_connection *t, int fd)
+{
+	uint8_t chunk[CHUNK_BYTES];
+	ssize_t count = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+
+	if (count > 0)
+		take_bytes(t, chunk, (size_t)count);
+	else if (count == 0)
+		break_off(t, "closed by the peer");
+	else if (errno != EAGAIN && errno != EINTR)
+		break_off(t, evutil_socket_error_to_string(errno));
+	return count == CHUNK_BYTES && !is_over(t);
+}
+
+/* For so long only: others want their turn. */
+static void read_all(struct tcp_connection *t, int fd)
+{
+	size_t left = READ_BYTES_ONCE / CHUNK_BYTES;
+
+	while (left-- > 0 && read_some(t, fd))
+		;
+}
+
+/* Past the bufferevent, which asks the kernel more, copies once more and comes a turn later: this
+ * is on the way of every trigger and of every acknowledgement. */
+static void on_readable(evutil_socket_t fd, short what, void *context)
 {
 	struct tcp_connection *t = context;
 
-	(void)bev;
+	(void)what;
 	enter_callback(t);
-	while (take_frame(t))
-		;
+	read_all(t, fd);
 	leave_callback(t);
+}
+
+static int start_reading(struct tcp_connection *t, struct event_base *base, int fd)
+{
+	t->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, t);
+	return t->readable != NULL && event_add(t->readable, NULL) == 0 ? 0 : -ENOMEM;
 }
 
 static void send_at_once(int fd)
@@ -128,6 +208,8 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 		bufferevent_set_timeouts(bev, NULL, NULL);
 		t->is_connected = true;
 		send_at_once(bufferevent_getfd(bev));
+		if (start_reading(t, bufferevent_get_base(bev), bufferevent_getfd(bev)) != 0)
+			reason = "no memory for the connection";
 	} else if (t->is_overfull) {
 		reason = "the peer takes no messages";
 	} else if (what & BEV_EVENT_EOF) {
@@ -142,8 +224,8 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	}
 	if (reason != NULL) {
 		/* What arrived before the end still counts. */
-		while (take_frame(t))
-			;
+		if (t->is_connected && !is_over(t))
+			read_all(t, bufferevent_getfd(bev));
 		break_off(t, reason);
 	}
 	leave_callback(t);
@@ -167,7 +249,7 @@ static int tcp_send(struct connection *c, const Weir__Envelope *envelope)
 	uint8_t *frame;
 	size_t frame_bytes;
 
-	if (t->is_broken || t->is_closing || t->is_overfull)
+	if (is_over(t) || t->is_overfull)
 		return -ENOTCONN;
 	if (evbuffer_get_length(out) > WAITING_BYTES_MAX) {
 		t->is_overfull = true;
@@ -215,9 +297,13 @@ static int create(struct tcp_connection **out, struct loop *l, int fd)
 			evutil_closesocket(fd);
 		return -ENOMEM;
 	}
+	t->in = evbuffer_new();
+	if (t->in == NULL) {
+		destroy(t);
+		return -ENOMEM;
+	}
 	t->port.ops = &tcp_ops;
-	bufferevent_setcb(t->bev, on_read, NULL, on_event, t);
-	bufferevent_set_max_single_read(t->bev, READ_BYTES_ONCE);
+	bufferevent_setcb(t->bev, NULL, NULL, on_event, t);
 	bufferevent_set_max_single_write(t->bev, READ_BYTES_ONCE);
 	*out = t;
 	return 0;
@@ -235,7 +321,7 @@ int tcp_connection_open(struct connection **out, struct loop *l, const char *hos
 	connection_own(&t->port, events, owner);
 	snprintf(t->peer, sizeof(t->peer), "%s:%u", host, port);
 	bufferevent_set_timeouts(t->bev, NULL, &limit);
-	bufferevent_enable(t->bev, EV_READ | EV_WRITE);
+	bufferevent_enable(t->bev, EV_WRITE);
 	/* A failure is told by on_event, later. */
 	if (bufferevent_socket_connect_hostname(t->bev, NULL, AF_UNSPEC, host, port) != 0)
 		bufferevent_trigger_event(t->bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
@@ -276,7 +362,12 @@ int tcp_connection_adopt(struct connection **out, struct loop *l, int fd)
 	print_peer(t, fd);
 	t->is_connected = true;
 	send_at_once(fd);
-	bufferevent_enable(t->bev, EV_READ | EV_WRITE);
+	bufferevent_enable(t->bev, EV_WRITE);
+	rc = start_reading(t, loop_base(l), fd);
+	if (rc != 0) {
+		destroy(t);
+		return rc;
+	}
 	*out = &t->port;
 	return 0;
 }

@@ -164,6 +164,36 @@ Test(tcp_connection, joins_frames_cut_at_every_byte)
 	close_world(&w);
 }
 
+/* Larger than what is read at a time, and with what is read together on either side of it. */
+Test(tcp_connection, carries_large_messages_between_small_ones)
+{
+	enum { LARGE = 3, SMALL = 50, ATTEMPTS = 60000 };
+	struct world w;
+	Weir__AbortCheckpoint abort;
+	static uint8_t id[16];
+	static ProtobufCBinaryData attempts[ATTEMPTS];
+	uint32_t sent = 0;
+
+	for (uint32_t i = 0; i < ATTEMPTS; i++)
+		attempts[i] = (ProtobufCBinaryData){sizeof(id), id};
+	open_world(&w);
+	connect_client(&w);
+	for (uint32_t i = 0; i < LARGE * (SMALL + 1); i++) {
+		Weir__Envelope e = abort_of(&abort, ++sent);
+
+		if (i % (SMALL + 1) == SMALL) {
+			abort.n_attempts = ATTEMPTS;
+			abort.attempts = attempts;
+		}
+		cr_assert_eq(connection_send(w.client.c, &e), 0);
+		loop_turn(w.loop, 0);
+	}
+	run_until(&w, &w.server.received, sent);
+	cr_assert_eq(w.server.last_id, sent);
+	cr_assert_str_empty(w.server.closed);
+	close_world(&w);
+}
+
 Test(tcp_connection, ends_when_a_frame_is_damaged)
 {
 	struct world w;
