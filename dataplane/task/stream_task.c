@@ -486,6 +486,11 @@ uint64_t stream_task_not_before(const struct stream_task *t)
 	return t->not_before_ns;
 }
 
+bool stream_task_holds_input(const struct stream_task *t)
+{
+	return t->config.input_count > 0 && t->not_before_ns > t->now_ns;
+}
+
 void stream_task_enter_step(struct stream_task *t, enum checkpoint_step step)
 {
 	if (t->progress.step == step)

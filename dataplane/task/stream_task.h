@@ -127,6 +127,8 @@ bool stream_task_is_failure_final(const struct stream_task *t);
 bool stream_task_owes_answer(const struct stream_task *t);
 /* 0: at any time; else the monotonic time before which a turn would do nothing new. */
 uint64_t stream_task_not_before(const struct stream_task *t);
+/* It has been asked to take no input before that time, and others may wait behind it. */
+bool stream_task_holds_input(const struct stream_task *t);
 
 struct stream_task_times {
 	uint64_t busy_ns, idle_ns, backpressured_ns;

@@ -28,11 +28,12 @@ enum {
 	REPORT_POOL_COUNT = 256,
 	MAIL_BURST_MAX = 64,
 	IDLE_SPIN_NS = 200000, /* idle for so long before the first sleep: a few buffers' time */
-	DISK_SPIN_NS = 5000000, /* the same while the disk is about to answer */
+	LONG_SPIN_NS = 5000000, /* the same while the disk, or an operator, is about to go on */
 	IDLE_SLEEP_NS_MIN = 20000,
 	IDLE_SLEEP_NS_MAX = 500000,
 	SLEEP_SLACK_NS = 2000,
 	PARKED_NS_MAX = 100000000,
+	REGIONS_MAX = 32, /* of the pool's memory */
 };
 
 /* A report and the task it is from. */
@@ -79,8 +80,6 @@ static int create_queues(struct worker *w)
 		w->free_reports[w->free_count++] = &w->pool[i];
 	return 0;
 }
-
-enum { REGIONS_MAX = 32 };
 
 /* The store, and with it the buffers that it will write. */
 static int open_store(struct worker *w, enum store_kind kind)
@@ -538,6 +537,17 @@ static bool is_needed(const struct worker *w)
 			(w->config.port != NULL && link_port_is_needed(w->config.port));
 }
 
+/* An operator that holds its input back goes on soon, and the barrier that overtakes what waits for
+ * it passes every worker on its way. */
+static bool is_held(const struct worker *w)
+{
+	for (uint32_t i = 0; i < w->task_count; i++) {
+		if (stream_task_holds_input(w->tasks[i]->stream))
+			return true;
+	}
+	return false;
+}
+
 /* First the core is offered to whoever else waits for it, such as a thread that reads ahead for a
  * source; then sleep longer and longer, never longer than IDLE_SLEEP_NS_MAX, and only shortly while
  * the disk is about to answer, for what a checkpoint asks of it goes step after step.
@@ -550,7 +560,7 @@ static void back_off(struct worker *w)
 
 	if (w->config.must_spin) {
 		rte_pause();
-	} else if (idle_ns < (is_on_disk ? DISK_SPIN_NS : IDLE_SPIN_NS)) {
+	} else if (idle_ns < (is_on_disk || is_held(w) ? LONG_SPIN_NS : IDLE_SPIN_NS)) {
 		w->sleep_ns = IDLE_SLEEP_NS_MIN;
 		sched_yield();
 	} else if (!is_needed(w)) {

@@ -60,6 +60,7 @@ Test(stream_task_input, what_an_operator_leaves_stays_in_its_channel)
 	task_fixture_run(&f);
 	task_fixture_expect_values(&f, 0, 5);
 	cr_assert_eq(stream_task_not_before(f.task), 9000000);
+	cr_assert(stream_task_holds_input(f.task));
 	cr_assert_eq(f.chain.probes[0].calls, 3); /* four, one, none; then it is left alone */
 	f.chain.probes[0].take_total = 0;
 	task_fixture_run(&f);
@@ -67,6 +68,7 @@ Test(stream_task_input, what_an_operator_leaves_stays_in_its_channel)
 	f.clock.now_ns = 9000000;
 	task_fixture_run(&f);
 	task_fixture_expect_values(&f, 5, 7);
+	cr_assert_not(stream_task_holds_input(f.task));
 	task_fixture_close(&f);
 }
 
