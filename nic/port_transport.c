@@ -102,24 +102,17 @@ static void attach(struct port_transport *t, struct rte_mbuf *m, const struct fr
 
 /* A piece that is the body where it lies.  A device that copies is done with it when it has taken
  * it, and the mbuf, which has no bytes of its own, need not be told where others were. */
-static struct rte_mbuf *refer(struct port_transport *t, const struct frame_out *f)
+static void refer(struct port_transport *t, struct rte_mbuf *m, const struct frame_out *f)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(t->references);
-
-	if (m == NULL)
-		return NULL;
 	if (t->copies) {
 		m->buf_addr = (void *)(uintptr_t)f->body;
 		m->buf_iova = (rte_iova_t)(uintptr_t)f->body;
 		m->buf_len = (uint16_t)f->body_bytes;
 		m->data_off = 0;
-		t->owners[t->pending_tail] = f->owner;
 	} else {
 		attach(t, m, f);
 	}
 	m->data_len = (uint16_t)f->body_bytes;
-	m->pkt_len = f->body_bytes;
-	return m;
 }
 
 static void ask_for_checksum(struct rte_mbuf *m, const struct frame_out *f)
@@ -131,32 +124,89 @@ static void ask_for_checksum(struct rte_mbuf *m, const struct frame_out *f)
 								  : RTE_MBUF_F_TX_IPV6);
 }
 
-/* NULL: no mbuf is free, the device has them all. */
-static struct rte_mbuf *make(struct port_transport *t, const struct frame_out *f)
+/* Its body goes as a piece of its own. */
+static bool is_referred(const struct port_transport *t, const struct frame_out *f)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(t->heads);
+	return t->can_refer && f->owner != NULL && f->body_bytes > 0;
+}
 
-	if (m == NULL)
-		return NULL;
-	memcpy(rte_pktmbuf_append(m, (uint16_t)f->head_bytes), f->head, f->head_bytes);
-	if (f->body_bytes > 0 && t->can_refer && f->owner != NULL) {
-		struct rte_mbuf *body = refer(t, f);
+/* A head in front of a body is as long as that, others are rarely longer. */
+static void copy_head(uint8_t *to, const struct frame_out *f)
+{
+	if (f->head_bytes <= BUF_HEAD_BYTES)
+		memcpy(to, f->head, BUF_HEAD_BYTES);
+	else
+		memcpy(to, f->head, f->head_bytes);
+}
 
-		if (body == NULL) {
-			rte_pktmbuf_free(m);
-			return NULL;
-		}
+/* Makes `m` the frame, with `body` behind it where its body is referred to.  Returns the owner
+ * of a body that is released as soon as the device has taken the frame, or NULL. */
+static struct buf *make(struct port_transport *t, struct rte_mbuf *m, struct rte_mbuf *body,
+		const struct frame_out *f)
+{
+	struct buf *owner = NULL;
+	uint8_t *to = rte_pktmbuf_mtod(m, uint8_t *);
+
+	copy_head(to, f);
+	m->data_len = (uint16_t)f->head_bytes;
+	m->pkt_len = f->head_bytes + f->body_bytes;
+	if (body != NULL) {
+		refer(t, body, f);
 		m->next = body;
 		m->nb_segs = 2;
-		m->pkt_len += f->body_bytes;
+		owner = t->copies ? f->owner : NULL;
 	} else if (f->body_bytes > 0) {
-		memcpy(rte_pktmbuf_append(m, (uint16_t)f->body_bytes), f->body, f->body_bytes);
+		memcpy(to + f->head_bytes, f->body, f->body_bytes);
+		m->data_len = (uint16_t)(f->head_bytes + f->body_bytes);
 		if (f->owner != NULL)
 			buf_release(f->owner);
 	}
 	if (f->wants_udp_checksum)
 		ask_for_checksum(m, f);
-	return m;
+	return owner;
+}
+
+static uint32_t referred_count(
+		const struct port_transport *t, const struct frame_out *frames, uint32_t count)
+{
+	uint32_t referred = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		referred += is_referred(t, &frames[i]);
+	return referred;
+}
+
+/* For as many frames as there are mbufs free for; 0: the device has them all. */
+static uint32_t take_mbufs(struct port_transport *t, struct rte_mbuf **heads,
+		struct rte_mbuf **bodies, const struct frame_out *frames, uint32_t count)
+{
+	for (; count > 0; count /= 2) {
+		uint32_t referred = referred_count(t, frames, count);
+
+		if (rte_pktmbuf_alloc_bulk(t->heads, heads, count) != 0)
+			continue;
+		if (referred == 0 || rte_pktmbuf_alloc_bulk(t->references, bodies, referred) == 0)
+			return count;
+		rte_pktmbuf_free_bulk(heads, count);
+	}
+	return 0;
+}
+
+/* Puts frames where the device takes them from; returns how many. */
+static uint32_t stage(struct port_transport *t, const struct frame_out *frames, uint32_t count)
+{
+	struct rte_mbuf *bodies[BURST_MAX];
+	uint32_t used = 0;
+
+	count = take_mbufs(t, t->pending, bodies, frames, RTE_MIN(count, (uint32_t)BURST_MAX));
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_mbuf *body = is_referred(t, &frames[i]) ? bodies[used++] : NULL;
+
+		t->owners[i] = make(t, t->pending[i], body, &frames[i]);
+	}
+	t->pending_head = 0;
+	t->pending_tail = count;
+	return count;
 }
 
 /* True: nothing waits any more. */
@@ -184,19 +234,11 @@ static uint32_t transport_send(struct transport *transport, const struct frame_o
 	uint32_t taken = 0;
 
 	while (taken < count && flush(t)) {
-		t->pending_head = 0;
-		t->pending_tail = 0;
-		while (taken < count && t->pending_tail < BURST_MAX) {
-			t->owners[t->pending_tail] = NULL;
-			struct rte_mbuf *m = make(t, &frames[taken]);
+		uint32_t staged = stage(t, frames + taken, count - taken);
 
-			if (m == NULL)
-				break;
-			t->pending[t->pending_tail++] = m;
-			taken++;
-		}
-		if (t->pending_tail == 0)
+		if (staged == 0)
 			break;
+		taken += staged;
 	}
 	(void)flush(t);
 	return taken;
