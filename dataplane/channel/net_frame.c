@@ -65,6 +65,21 @@ struct piece {
 };
 static_assert(offsetof(struct piece, nothing) + 2 == NET_FRAME_PIECE_BYTES, "without a gap");
 
+/* Each field by itself, where it is to lie or lies: a copy of the whole would wait until all of it
+ * is written. */
+#define FIELD(type, field) (((struct type *)NULL)->field)
+#define SET(at, type, field, value) \
+	do { \
+		const __typeof__(FIELD(type, field)) set_ = (value); \
+		memcpy((at) + offsetof(struct type, field), &set_, sizeof(set_)); \
+	} while (0)
+#define GET(at, type, field) \
+	({ \
+		__typeof__(FIELD(type, field)) got_; \
+		memcpy(&got_, (at) + offsetof(struct type, field), sizeof(got_)); \
+		got_; \
+	})
+
 /* ---- encode ---- */
 
 static void put(struct frame_out *f, const void *value, uint32_t bytes)
@@ -93,38 +108,37 @@ static void put64(struct frame_out *f, uint64_t value)
 void net_frame_begin(struct frame_out *f, const struct net_path *p,
 		const struct net_frame_start *start)
 {
-	const struct start s = {
-			.magic = MAGIC,
-			.version = NET_FRAME_VERSION,
-			.kind = start->kind,
-			.token = start->token,
-			.number = start->number,
-			.age = start->age,
-			.channel = start->channel,
-	};
+	uint8_t *at = f->head + p->byte_count;
 
 	net_path_begin(p, f);
-	put(f, &s, sizeof(s));
+	SET(at, start, magic, MAGIC);
+	SET(at, start, version, NET_FRAME_VERSION);
+	SET(at, start, kind, start->kind);
+	SET(at, start, crc, 0);
+	SET(at, start, token, start->token);
+	SET(at, start, number, start->number);
+	SET(at, start, age, start->age);
+	SET(at, start, channel, start->channel);
+	f->head_bytes += NET_FRAME_BYTES;
 	if (start->kind == NET_FRAME_DATA)
 		put16(f, 0);
 }
 
-static struct piece describe(const struct net_piece *piece)
+static void describe(uint8_t *at, const struct net_piece *piece)
 {
 	const struct buf *b = piece->buf;
 	bool has_record = b->first_record != BUF_NO_RECORD;
 
 	CHECK(piece->offset + piece->bytes <= b->size_bytes);
-	return (struct piece){
-			.sequence = (uint32_t)b->sequence,
-			.offset = (uint16_t)piece->offset,
-			.buf_bytes = (uint16_t)b->size_bytes,
-			.announcement = piece->announcement,
-			.first_record = has_record ? (uint16_t)b->first_record : NO_RECORD,
-			.bytes = (uint16_t)piece->bytes,
-			.watermark = b->watermark,
-			.channel = piece->channel,
-	};
+	SET(at, piece, sequence, (uint32_t)b->sequence);
+	SET(at, piece, offset, (uint16_t)piece->offset);
+	SET(at, piece, buf_bytes, (uint16_t)b->size_bytes);
+	SET(at, piece, announcement, piece->announcement);
+	SET(at, piece, first_record, has_record ? (uint16_t)b->first_record : NO_RECORD);
+	SET(at, piece, bytes, (uint16_t)piece->bytes);
+	SET(at, piece, watermark, b->watermark);
+	SET(at, piece, channel, piece->channel);
+	SET(at, piece, nothing, 0);
 }
 
 /* Of a frame of data, whose pieces are still to come. */
@@ -136,39 +150,80 @@ static uint8_t *count_of(struct frame_out *f)
 void net_frame_put_data(struct frame_out *f, const struct net_piece *piece)
 {
 	const uint16_t count = 1;
-	struct piece p = describe(piece);
 
 	memcpy(count_of(f), &count, sizeof(count));
-	put(f, &p, NET_FRAME_PIECE_BYTES);
+	describe(f->head + f->head_bytes, piece);
+	f->head_bytes += NET_FRAME_PIECE_BYTES;
 	if (piece->bytes == 0)
 		return;
 	f->body = piece->buf->data + piece->offset;
 	f->body_bytes = piece->bytes;
 	f->owner = piece->buf;
-	buf_retain(piece->buf);
+}
+
+/* What is in front of the bytes says the same but for an offset and the numbers of the frame. */
+static bool is_like(const struct frame_out *like, const struct net_path *p,
+		const struct net_piece *piece)
+{
+	const uint8_t *said = like->head + p->byte_count + NET_FRAME_PIECES_AT;
+
+	return p->has_bare_bodies && (!p->is_ipv6 || p->is_udp_offloaded) &&
+			like->owner == piece->buf && like->body_bytes == piece->bytes &&
+			GET(said, piece, announcement) == piece->announcement &&
+			GET(said, piece, channel) == piece->channel;
+}
+
+bool net_frame_repeat(struct frame_out *f, const struct frame_out *like, const struct net_path *p,
+		const struct net_frame_start *start, const struct net_piece *piece)
+{
+	uint8_t *at = f->head + p->byte_count;
+
+	if (!is_like(like, p, piece))
+		return false;
+	CHECK(piece->offset + piece->bytes <= piece->buf->size_bytes);
+	memcpy(f->head, like->head, NET_PATH_BYTES_MAX + NET_FRAME_DATA_BYTES);
+	SET(at, start, token, start->token);
+	SET(at, start, number, start->number);
+	SET(at, start, age, start->age);
+	SET(at + NET_FRAME_PIECES_AT, piece, offset, (uint16_t)piece->offset);
+	f->head_bytes = like->head_bytes;
+	f->body = piece->buf->data + piece->offset;
+	f->body_bytes = piece->bytes;
+	f->owner = piece->buf;
+	f->wants_udp_checksum = like->wants_udp_checksum;
+	f->l3_offset = like->l3_offset;
+	f->l4_offset = like->l4_offset;
+	return true;
+}
+
+static int32_t room_of(uint32_t in_frame, uint32_t in_scratch, uint32_t used)
+{
+	uint32_t room = in_frame < in_scratch ? in_frame : in_scratch;
+
+	return room < used ? -1 : (int32_t)(room - used);
 }
 
 int32_t net_frame_share_room(const struct frame_out *f, const struct net_path *p)
 {
-	uint32_t room = p->frame_bytes_max - f->head_bytes;
+	return room_of(p->frame_bytes_max - f->head_bytes, f->scratch_bytes,
+			f->body_bytes + NET_FRAME_PIECE_BYTES);
+}
 
-	if (room > f->scratch_bytes)
-		room = f->scratch_bytes;
-	if (room < f->body_bytes + NET_FRAME_PIECE_BYTES)
-		return -1;
-	return (int32_t)(room - f->body_bytes - NET_FRAME_PIECE_BYTES);
+int32_t net_frame_share_max(const struct net_path *p, uint32_t scratch_bytes)
+{
+	return room_of(p->frame_bytes_max - p->byte_count - NET_FRAME_PIECES_AT, scratch_bytes,
+			NET_FRAME_PIECE_BYTES);
 }
 
 void net_frame_share_data(struct frame_out *f, const struct net_piece *piece)
 {
-	struct piece p = describe(piece);
 	uint16_t count;
 
 	CHECK(f->body_bytes + NET_FRAME_PIECE_BYTES + piece->bytes <= f->scratch_bytes);
 	memcpy(&count, count_of(f), sizeof(count));
 	count++;
 	memcpy(count_of(f), &count, sizeof(count));
-	memcpy(f->scratch + f->body_bytes, &p, NET_FRAME_PIECE_BYTES);
+	describe(f->scratch + f->body_bytes, piece);
 	f->body_bytes += NET_FRAME_PIECE_BYTES;
 	memcpy(f->scratch + f->body_bytes, piece->buf->data + piece->offset, piece->bytes);
 	f->body_bytes += piece->bytes;
@@ -264,17 +319,25 @@ static uint64_t get64(const uint8_t *at)
 	return v;
 }
 
-static bool is_piece(const struct piece *p, uint32_t left)
+static uint32_t piece_bytes(const uint8_t *at)
 {
-	return p->bytes <= left && (uint32_t)p->offset + p->bytes <= p->buf_bytes &&
-			(p->first_record == NO_RECORD || p->first_record < p->buf_bytes) &&
-			(p->bytes > 0 || p->buf_bytes == 0);
+	return GET(at, piece, bytes);
+}
+
+/* What it says of itself; `left` bytes are behind that. */
+static bool is_piece(const uint8_t *at, uint32_t left)
+{
+	uint32_t bytes = piece_bytes(at), buf_bytes = GET(at, piece, buf_bytes);
+	uint32_t first_record = GET(at, piece, first_record);
+
+	return bytes <= left && GET(at, piece, offset) + bytes <= buf_bytes &&
+			(first_record == NO_RECORD || first_record < buf_bytes) &&
+			(bytes > 0 || buf_bytes == 0);
 }
 
 static int decode_data(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 {
 	uint32_t at = NET_FRAME_PIECES_AT, count = f->channel;
-	struct piece p;
 
 	if (size < at)
 		return -EBADMSG;
@@ -282,11 +345,9 @@ static int decode_data(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 	f->pieces_end = bytes + size;
 	f->buf = NULL;
 	for (; count > 0 && size - at >= NET_FRAME_PIECE_BYTES; count--) {
-		memcpy(&p, bytes + at, NET_FRAME_PIECE_BYTES);
-		at += NET_FRAME_PIECE_BYTES;
-		if (!is_piece(&p, size - at))
+		if (!is_piece(bytes + at, size - at - NET_FRAME_PIECE_BYTES))
 			return -EBADMSG;
-		at += p.bytes;
+		at += NET_FRAME_PIECE_BYTES + piece_bytes(bytes + at);
 	}
 	return count == 0 && at == size && f->channel > 0 ? 0 : -EBADMSG;
 }
@@ -294,25 +355,25 @@ static int decode_data(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 bool net_frame_next_piece(
 		const struct net_frame *f, const uint8_t **at, struct net_frame_piece *piece)
 {
-	struct piece p;
+	const uint8_t *p = *at;
 
-	if (*at == f->pieces_end)
+	if (p == f->pieces_end)
 		return false;
-	memcpy(&p, *at, NET_FRAME_PIECE_BYTES);
+
+	uint32_t first_record = GET(p, piece, first_record);
 	*piece = (struct net_frame_piece){
-			.sequence = p.sequence,
-			.announcement = p.announcement,
-			.first_record = p.first_record == NO_RECORD ? BUF_NO_RECORD
-								    : p.first_record,
-			.offset = p.offset,
-			.buf_bytes = p.buf_bytes,
-			.payload_bytes = p.bytes,
-			.watermark = p.watermark,
-			.payload = *at + NET_FRAME_PIECE_BYTES,
+			.sequence = GET(p, piece, sequence),
+			.announcement = GET(p, piece, announcement),
+			.first_record = first_record == NO_RECORD ? BUF_NO_RECORD : first_record,
+			.offset = GET(p, piece, offset),
+			.buf_bytes = GET(p, piece, buf_bytes),
+			.payload_bytes = piece_bytes(p),
+			.watermark = GET(p, piece, watermark),
+			.payload = p + NET_FRAME_PIECE_BYTES,
 			.buf = f->buf,
-			.channel = p.channel,
+			.channel = GET(p, piece, channel),
 	};
-	*at += NET_FRAME_PIECE_BYTES + p.bytes;
+	*at = p + NET_FRAME_PIECE_BYTES + piece->payload_bytes;
 	return true;
 }
 
@@ -371,24 +432,22 @@ static int decode_ack(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 
 int net_frame_decode(struct net_frame *f, const uint8_t *bytes, uint32_t size)
 {
-	struct start s;
-
 	if (size < NET_FRAME_BYTES)
 		return -EBADMSG;
-	memcpy(&s, bytes, sizeof(s));
-	if (s.magic != MAGIC || s.version != NET_FRAME_VERSION)
+	if (GET(bytes, start, magic) != MAGIC ||
+			GET(bytes, start, version) != NET_FRAME_VERSION)
 		return -EBADMSG;
-	f->is_bare = (s.kind & BARE) != 0;
-	f->kind = s.kind & (BARE - 1);
-	if (f->is_bare && (f->kind != NET_FRAME_DATA || s.channel != 1 ||
+	f->is_bare = (bytes[KIND_AT] & BARE) != 0;
+	f->kind = bytes[KIND_AT] & (BARE - 1);
+	f->channel = GET(bytes, start, channel);
+	if (f->is_bare && (f->kind != NET_FRAME_DATA || f->channel != 1 ||
 					  size < NET_FRAME_DATA_BYTES))
 		return -EBADMSG;
-	if (s.crc != (f->is_bare ? 0 : checksum(bytes, size)))
+	if (GET(bytes, start, crc) != (f->is_bare ? 0 : checksum(bytes, size)))
 		return -EILSEQ;
-	f->token = s.token;
-	f->number = s.number;
-	f->age = s.age;
-	f->channel = s.channel;
+	f->token = GET(bytes, start, token);
+	f->number = GET(bytes, start, number);
+	f->age = GET(bytes, start, age);
 	if (f->age >= NET_FRAME_SPAN)
 		return -EBADMSG;
 	switch (f->kind) {

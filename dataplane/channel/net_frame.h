@@ -119,11 +119,17 @@ uint32_t net_frame_payload_max(const struct net_path *p);
 
 void net_frame_begin(struct frame_out *f, const struct net_path *p,
 		const struct net_frame_start *start);
-/* The only piece of the frame; a reference to its buffer is taken. */
+/* The only piece of the frame.  The reference that goes along with it is the caller's to take. */
 void net_frame_put_data(struct frame_out *f, const struct net_piece *piece);
+/* All of a frame with one bare piece, by one of the same buffer as long as it: only what differs is
+ * written.  False: nothing was, they differ in more. */
+bool net_frame_repeat(struct frame_out *f, const struct frame_out *like, const struct net_path *p,
+		const struct net_frame_start *start, const struct net_piece *piece);
 /* One of several, copied into the frame's scratch memory.  net_frame_share_room: the bytes that one
  * more may have; -1: there is no room for any. */
 int32_t net_frame_share_room(const struct frame_out *f, const struct net_path *p);
+/* What that is of a frame without any. */
+int32_t net_frame_share_max(const struct net_path *p, uint32_t scratch_bytes);
 void net_frame_share_data(struct frame_out *f, const struct net_piece *piece);
 void net_frame_put_event(struct frame_out *f, const struct event *e);
 /* At most NET_FRAME_CREDITS_MAX. */

@@ -26,14 +26,18 @@ void net_inlet_init(struct net_inlet *in, struct ring_channel *ring, struct buf_
 
 /* ---- data ---- */
 
-static bool is_piece(const struct net_inlet *in, const struct net_frame_piece *p)
+/* Which piece of its buffer it is; -1: none. */
+static int32_t index_of(const struct net_inlet *in, const struct net_frame_piece *p)
 {
 	uint32_t left = p->buf_bytes - p->offset;
 
-	if (p->offset == 0 && p->payload_bytes == p->buf_bytes)
-		return p->payload_bytes <= in->payload_max;
-	return p->offset % in->payload_max == 0 &&
-			p->payload_bytes == (left < in->payload_max ? left : in->payload_max);
+	if (p->payload_bytes != (left < in->payload_max ? left : in->payload_max))
+		return -1;
+	if (p->offset == 0)
+		return 0;
+
+	uint32_t index = p->offset / in->payload_max;
+	return index * in->payload_max == p->offset ? (int32_t)index : -1;
 }
 
 /* The buffer that the piece is, or one to copy it into; NULL: the pool has none. */
@@ -71,9 +75,8 @@ static int begin(struct net_inlet *in, struct net_inlet_slot *s, uint64_t sequen
 	return 0;
 }
 
-static void keep(struct net_inlet *in, struct net_inlet_slot *s, const struct net_frame_piece *p)
+static void keep(struct net_inlet_slot *s, const struct net_frame_piece *p, uint32_t index)
 {
-	uint32_t index = p->offset == 0 ? 0 : p->offset / in->payload_max;
 	uint64_t bit = 1ull << (index % 64);
 
 	if ((s->arrived[index / 64] & bit) != 0)
@@ -87,8 +90,9 @@ static void keep(struct net_inlet *in, struct net_inlet_slot *s, const struct ne
 int net_inlet_take_data(struct net_inlet *in, struct net_frame_piece *p)
 {
 	int32_t ahead = (int32_t)(p->sequence - (uint32_t)in->pushed);
+	int32_t index = index_of(in, p);
 
-	if (!is_piece(in, p))
+	if (index < 0)
 		return -EPROTO;
 	if (ahead < 0)
 		return 0; /* handed over long ago */
@@ -105,7 +109,7 @@ int net_inlet_take_data(struct net_inlet *in, struct net_frame_piece *p)
 	CHECK(s->buf->sequence == sequence);
 	if (s->buf->size_bytes != p->buf_bytes)
 		return -EPROTO;
-	keep(in, s, p);
+	keep(s, p, (uint32_t)index);
 	return 0;
 }
 

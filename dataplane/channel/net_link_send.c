@@ -9,24 +9,36 @@ enum {
 	SHARED_REST_MIN = NET_FRAME_PIECE_BYTES + 64, /* that makes a frame worth sharing */
 };
 
+static struct net_frame_start start_of(
+		const struct net_link *l, uint8_t kind, uint32_t number, uint32_t channel)
+{
+	return (struct net_frame_start){
+			.token = l->config.token,
+			.number = number,
+			.age = (uint16_t)(number - l->sent.oldest),
+			.channel = (uint16_t)channel,
+			.kind = kind,
+	};
+}
+
 static void start_frame(struct net_link *l, struct frame_out *f, uint8_t kind, uint32_t number,
 		uint32_t channel)
 {
-	net_frame_begin(f, &l->config.path,
-			&(struct net_frame_start){
-					.token = l->config.token,
-					.number = number,
-					.age = (uint16_t)(number - l->sent.oldest),
-					.channel = (uint16_t)channel,
-					.kind = kind,
-			});
+	const struct net_frame_start start = start_of(l, kind, number, channel);
+
+	net_frame_begin(f, &l->config.path, &start);
+}
+
+static void count_frame(struct net_link *l, const struct frame_out *f)
+{
+	l->counters.frames_out++;
+	l->counters.bytes_out += f->head_bytes + f->body_bytes;
 }
 
 static void end_frame(struct net_link *l, struct frame_out *f)
 {
 	net_frame_end(f, &l->config.path);
-	l->counters.frames_out++;
-	l->counters.bytes_out += f->head_bytes + f->body_bytes;
+	count_frame(l, f);
 }
 
 static uint32_t send_ack(struct net_link *l, struct frame_out *frames, uint32_t room)
@@ -156,8 +168,29 @@ struct packer {
 	struct frame_out *frames;
 	uint32_t made, room;
 	bool is_open;
+	int32_t share_max; /* a larger piece has no frame with others */
+	const struct frame_out *alone; /* the last that was made for one from its start, or NULL */
 	uint64_t now_ns;
+	struct buf *owner; /* of the last frames made, so many, which still need their references */
+	uint32_t owner_count;
 };
+
+/* Of frames in a row with pieces of one buffer: a step for each would wait until its frame is
+ * written. */
+static void take_references(struct packer *k)
+{
+	if (k->owner_count > 0)
+		buf_retain_times(k->owner, k->owner_count);
+	k->owner_count = 0;
+}
+
+static void owe_reference(struct packer *k, struct buf *owner)
+{
+	if (owner != k->owner)
+		take_references(k);
+	k->owner = owner;
+	k->owner_count += owner != NULL;
+}
 
 static void end_open(struct net_link *l, struct packer *k)
 {
@@ -184,6 +217,35 @@ static int32_t share_room(const struct net_link *l, const struct frame_out *f)
 	return left < SHARED_BYTES_MAX ? left : SHARED_BYTES_MAX;
 }
 
+/* The most that the first of several may have. */
+static int32_t share_max(const struct net_link *l, uint32_t scratch_bytes)
+{
+	int32_t most = net_frame_share_max(&l->config.path, scratch_bytes);
+
+	return (most < SHARED_BYTES_MAX ? most : SHARED_BYTES_MAX) - SHARED_REST_MIN;
+}
+
+/* A frame for a piece alone, sent from where it lies. */
+static void put_alone(struct net_link *l, struct packer *k, const struct net_piece *piece)
+{
+	const struct net_path *path = &l->config.path;
+	const struct net_sent_record record = {
+			.kind = NET_FRAME_DATA, .pieces_at = l->pieces_end};
+	uint32_t number = net_sent_add(&l->sent, &record, k->now_ns);
+	const struct net_frame_start start = start_of(l, NET_FRAME_DATA, number, 0);
+	struct frame_out *f = &k->frames[k->made++];
+
+	note_piece(l, piece);
+	if (k->alone == NULL || !net_frame_repeat(f, k->alone, path, &start, piece)) {
+		net_frame_begin(f, path, &start);
+		net_frame_put_data(f, piece);
+		net_frame_end(f, path);
+		k->alone = f;
+	}
+	owe_reference(k, f->owner);
+	count_frame(l, f);
+}
+
 /* Small ones share a frame, as long as no other would have to be made for them; a large one is sent
  * from where it lies. */
 static void put_piece(struct net_link *l, struct packer *k, const struct net_piece *piece)
@@ -191,18 +253,16 @@ static void put_piece(struct net_link *l, struct packer *k, const struct net_pie
 	if (k->is_open && (int32_t)piece->bytes > share_room(l, &k->frames[k->made]))
 		end_open(l, k);
 
-	struct frame_out *f = &k->frames[k->made];
-	if (!k->is_open) {
-		start_numbered(l, f, &(struct net_sent_record){.kind = NET_FRAME_DATA}, k->now_ns);
-		k->is_open = true;
-	}
-	note_piece(l, piece);
-	if (f->body_bytes > 0 || (int32_t)piece->bytes + SHARED_REST_MIN <= share_room(l, f)) {
-		net_frame_share_data(f, piece);
+	if (!k->is_open && (int32_t)piece->bytes > k->share_max) {
+		put_alone(l, k, piece);
 		return;
 	}
-	net_frame_put_data(f, piece);
-	end_open(l, k);
+	if (!k->is_open)
+		start_numbered(l, &k->frames[k->made],
+				&(struct net_sent_record){.kind = NET_FRAME_DATA}, k->now_ns);
+	k->is_open = true;
+	note_piece(l, piece);
+	net_frame_share_data(&k->frames[k->made], piece);
 }
 
 /* What the outlet has next, if it still fits. */
@@ -248,6 +308,7 @@ static uint32_t send_data(
 {
 	struct packer k = {.frames = frames,
 			.room = smaller(count, net_sent_room(&l->sent)),
+			.share_max = count > 0 ? share_max(l, frames->scratch_bytes) : 0,
 			.now_ns = now_ns};
 
 	if (l->has_said_bye || l->has_peer_closed)
@@ -257,6 +318,7 @@ static uint32_t send_data(
 		l->data_turn = l->data_turn + 1 < l->config.out_count ? l->data_turn + 1 : 0;
 	}
 	end_open(l, &k);
+	take_references(&k);
 	if (k.made == k.room && k.made < count && net_sent_room(&l->sent) == 0 && has_more(l))
 		l->counters.window_waits++;
 	return k.made;

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 enum {
-	SPAN_MASK = NET_FRAME_SPAN - 1,
 	REORDERING_MIN = 8,
 	REORDERING_MAX = 512,
 	RESEND_NS_FIRST = 5000000, /* before a round trip was measured */
@@ -23,14 +22,9 @@ static bool is_below(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-static uint32_t word_index(uint32_t number)
+static struct net_sent_record *record_of(struct net_sent *s, uint32_t number)
 {
-	return (number & SPAN_MASK) / 64;
-}
-
-static uint64_t bit_of(uint32_t number)
-{
-	return 1ull << (number % 64);
+	return &s->records[number % NET_FRAME_SPAN];
 }
 
 void net_sent_init(struct net_sent *s, uint32_t window_max, struct net_sent_listener *listener)
@@ -44,22 +38,6 @@ void net_sent_init(struct net_sent *s, uint32_t window_max, struct net_sent_list
 			.window_max = window_max,
 			.is_starting = true,
 	};
-}
-
-uint32_t net_sent_add(struct net_sent *s, const struct net_sent_record *record, uint64_t now_ns)
-{
-	uint32_t number = s->next;
-	struct net_sent_record *r = &s->records[number & SPAN_MASK];
-
-	CHECK(number - s->oldest < NET_CONTROL_WINDOW_MAX);
-	*r = *record;
-	r->at_ns = now_ns;
-	s->awaited[word_index(number)] |= bit_of(number);
-	s->given_up[word_index(number)] &= ~bit_of(number);
-	s->next++;
-	s->in_flight++;
-	s->quiet_since_ns = now_ns;
-	return number;
 }
 
 /* ---- time ---- */
@@ -124,7 +102,7 @@ static void tell_acked(struct net_sent *s, uint32_t from, uint64_t bits)
 	for (; bits != 0; bits &= bits - 1) {
 		uint32_t number = from + (uint32_t)__builtin_ctzll(bits);
 
-		s->listener->acked(s->listener, &s->records[number & SPAN_MASK]);
+		s->listener->acked(s->listener, record_of(s, number));
 	}
 }
 
@@ -163,8 +141,8 @@ static uint32_t take_words(struct net_sent *s, const struct net_frame *ack)
 
 	for (uint32_t from = s->oldest & ~63u; is_below(from, s->next); from += 64) {
 		uint64_t word = word_of_ack(ack, from);
-		uint64_t *awaited = &s->awaited[word_index(from)];
-		uint64_t *given_up = &s->given_up[word_index(from)];
+		uint64_t *awaited = &s->awaited[net_sent_word(from)];
+		uint64_t *given_up = &s->given_up[net_sent_word(from)];
 		uint64_t acked = *awaited & word, late = *given_up & word;
 
 		if (acked != 0) {
@@ -184,11 +162,11 @@ static uint32_t take_words(struct net_sent *s, const struct net_frame *ack)
 
 static void lose(struct net_sent *s, uint32_t number, uint64_t now_ns)
 {
-	struct net_sent_record *r = &s->records[number & SPAN_MASK];
+	struct net_sent_record *r = record_of(s, number);
 
-	CHECK((s->awaited[word_index(number)] & bit_of(number)) != 0);
-	s->awaited[word_index(number)] &= ~bit_of(number);
-	s->given_up[word_index(number)] |= bit_of(number);
+	CHECK((s->awaited[net_sent_word(number)] & net_sent_bit(number)) != 0);
+	s->awaited[net_sent_word(number)] &= ~net_sent_bit(number);
+	s->given_up[net_sent_word(number)] |= net_sent_bit(number);
 	s->in_flight--;
 	s->lost_count++;
 	s->round_lost++;
@@ -200,31 +178,45 @@ static void lose(struct net_sent *s, uint32_t number, uint64_t now_ns)
 static void lose_below(struct net_sent *s, uint32_t limit, uint64_t now_ns)
 {
 	for (uint32_t from = s->oldest & ~63u; is_below(from, limit); from += 64) {
-		uint64_t bits = s->awaited[word_index(from)];
+		uint64_t bits = s->awaited[net_sent_word(from)];
 
 		if (limit - from < 64)
-			bits &= bit_of(limit) - 1;
+			bits &= net_sent_bit(limit) - 1;
 		for (; bits != 0; bits &= bits - 1)
 			lose(s, from + (uint32_t)__builtin_ctzll(bits), now_ns);
 	}
 }
 
+/* Goes on to the first that is not settled, a word at a time.  False: there is none. */
+static bool skip_settled(struct net_sent *s)
+{
+	while (s->oldest != s->next) {
+		uint32_t word = net_sent_word(s->oldest), left = s->next - s->oldest;
+		uint64_t open = (s->awaited[word] | s->given_up[word]) >> s->oldest % 64;
+		uint32_t count = open != 0 ? (uint32_t)__builtin_ctzll(open)
+					   : 64 - s->oldest % 64;
+
+		if (open != 0 && count < left) {
+			s->oldest += count;
+			return true;
+		}
+		s->oldest += count < left ? count : left;
+	}
+	return false;
+}
+
 /* Leaves behind what is settled.  What was given up is kept for a while: its ACK may come. */
 static void forget(struct net_sent *s, uint64_t now_ns)
 {
-	while (s->oldest != s->next) {
+	while (skip_settled(s)) {
 		uint32_t at = s->oldest;
-		const struct net_sent_record *r = &s->records[at & SPAN_MASK];
 
-		if ((s->awaited[word_index(at)] & bit_of(at)) != 0)
+		if ((s->awaited[net_sent_word(at)] & net_sent_bit(at)) != 0 ||
+				(s->next - at < NET_FRAME_SPAN / 2 &&
+						now_ns - record_of(s, at)->at_ns <
+								patience_ns(s)))
 			return;
-		if ((s->given_up[word_index(at)] & bit_of(at)) != 0) {
-			if (s->next - at < NET_FRAME_SPAN / 2 &&
-					now_ns - r->at_ns < patience_ns(s))
-				return;
-			s->given_up[word_index(at)] &= ~bit_of(at);
-		}
-		s->oldest++;
+		s->given_up[net_sent_word(at)] &= ~net_sent_bit(at);
 	}
 }
 
@@ -243,7 +235,7 @@ int net_sent_acknowledge(struct net_sent *s, const struct net_frame *ack, uint64
 		s->quiet_since_ns = now_ns;
 	}
 	if (heard > 0 && before != s->largest_acked)
-		measure(s, now_ns - s->records[s->largest_acked & SPAN_MASK].at_ns);
+		measure(s, now_ns - record_of(s, s->largest_acked)->at_ns);
 	if (is_below(s->oldest, s->largest_acked - s->reordering))
 		lose_below(s, s->largest_acked - s->reordering, now_ns);
 	forget(s, now_ns);
@@ -256,7 +248,7 @@ int net_sent_acknowledge(struct net_sent *s, const struct net_frame *ack, uint64
 static bool first_awaited(const struct net_sent *s, uint32_t *number)
 {
 	for (uint32_t from = s->oldest & ~63u; is_below(from, s->next); from += 64) {
-		uint64_t bits = s->awaited[word_index(from)];
+		uint64_t bits = s->awaited[net_sent_word(from)];
 
 		if (bits != 0) {
 			*number = from + (uint32_t)__builtin_ctzll(bits);
@@ -275,7 +267,7 @@ bool net_sent_poll(struct net_sent *s, uint64_t now_ns)
 		return false;
 	/* Later ones have arrived, and it has had the time for it. */
 	while (first_awaited(s, &number) && is_below(number, s->largest_acked) &&
-			now_ns - s->records[number & SPAN_MASK].at_ns > patience_ns(s))
+			now_ns - record_of(s, number)->at_ns > patience_ns(s))
 		lose(s, number, now_ns);
 	if (s->in_flight == 0 || now_ns - s->quiet_since_ns < net_sent_resend_ns(s))
 		return false;

@@ -16,6 +16,7 @@
  * which doubles each time.
  */
 
+#include "dataplane/base/check.h"
 #include "dataplane/channel/net_frame.h"
 
 #include <stddef.h>
@@ -91,8 +92,34 @@ static inline struct net_sent_record *net_sent_newest(struct net_sent *s)
 	return &s->records[(s->next - 1) % NET_FRAME_SPAN];
 }
 
-/* Counts a frame in and returns its number; `record` but for its time.  Needs room. */
-uint32_t net_sent_add(struct net_sent *s, const struct net_sent_record *record, uint64_t now_ns);
+static inline uint32_t net_sent_word(uint32_t number)
+{
+	return number % NET_FRAME_SPAN / 64;
+}
+
+static inline uint64_t net_sent_bit(uint32_t number)
+{
+	return 1ull << (number % 64);
+}
+
+/* Counts a frame in and returns its number; `record` but for its time.  Needs room.  Inline, so
+ * that the record is made where it is to lie. */
+static inline uint32_t net_sent_add(
+		struct net_sent *s, const struct net_sent_record *record, uint64_t now_ns)
+{
+	uint32_t number = s->next;
+	struct net_sent_record *r = &s->records[number % NET_FRAME_SPAN];
+
+	CHECK(number - s->oldest < NET_CONTROL_WINDOW_MAX);
+	*r = *record;
+	r->at_ns = now_ns;
+	s->awaited[net_sent_word(number)] |= net_sent_bit(number);
+	s->given_up[net_sent_word(number)] &= ~net_sent_bit(number);
+	s->next++;
+	s->in_flight++;
+	s->quiet_since_ns = now_ns;
+	return number;
+}
 
 /* An ACK. */
 int net_sent_acknowledge(struct net_sent *s, const struct net_frame *ack, uint64_t now_ns);

@@ -135,10 +135,16 @@ static inline struct buf *buf_alloc(struct buf_pool *pool)
 	return b;
 }
 
-/* One more owner; from now on nobody writes into it. */
+/* `count` owners more; from now on nobody writes into it. */
+static inline void buf_retain_times(struct buf *b, uint32_t count)
+{
+	atomic_fetch_add_explicit(&b->refs, count, memory_order_relaxed);
+}
+
+/* One owner more. */
 static inline void buf_retain(struct buf *b)
 {
-	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+	buf_retain_times(b, 1);
 }
 
 /* True for the one owner left of a buffer. */
