@@ -197,8 +197,8 @@ static bool read_result(struct seed_run *r, bool is_calm, uint32_t vertex, uint3
 	char checkpoints[SOAK_PATH_BYTES], result[SOAK_PATH_BYTES], path[SOAK_PATH_BYTES + 32];
 	struct soak_place place = place_of(r, is_calm, checkpoints, result);
 
-	snprintf(path, sizeof(path), "%s/%s-%u", place.result, r->plan.vertices[vertex].uid,
-			subtask);
+	snprintf(path, sizeof(path), "%s/%s-%u-of-%u", place.result, r->plan.vertices[vertex].uid,
+			subtask, r->life.parallelism[vertex]);
 	FILE *file = fopen(path, "rb");
 	bool is_read = file != NULL && fread(s, sizeof(*s), 1, file) == 1;
 

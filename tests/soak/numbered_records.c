@@ -551,10 +551,10 @@ static bool finish(void *self, struct weir_context *ctx)
 		collect_by_key(c, ctx);
 	c->result.records = *weir_counter(ctx, COUNTER_RECORDS);
 	c->result.digest = *weir_counter(ctx, COUNTER_DIGEST);
-	snprintf(path, sizeof(path), "%s/%s-%u", c->s.result, info->uid, info->subtask_index);
+	snprintf(path, sizeof(path), "%s/%s-%u-of-%u", c->s.result, info->uid,
+			info->subtask_index, info->parallelism);
 	FILE *file = fopen(path, "wb");
-	bool is_written = file != NULL &&
-			fwrite(&c->result, sizeof(c->result), 1, file) == 1;
+	bool is_written = file != NULL && fwrite(&c->result, sizeof(c->result), 1, file) == 1;
 
 	if (file != NULL)
 		is_written = fclose(file) == 0 && is_written;

@@ -42,7 +42,9 @@ enum numbered_order {
 	NUMBERED_REPEATS,      /* at least once: any of them may come again */
 };
 
-/* What the file of a consumer holds: a bit for each record that it has. */
+/* What the file of a consumer holds, RESULT/UID-SUBTASK-of-PARALLELISM: a bit for each record that
+ * it has.  One that had finished at a checkpoint does not write it again after a restore, and an
+ * attempt with another parallelism that came to nothing must not have overwritten it. */
 struct numbered_result {
 	uint64_t records, digest;
 	uint64_t seen[NUMBERED_STREAMS_MAX][NUMBERED_WORDS];
