@@ -17,7 +17,7 @@
 
 enum {
 	CHUNK_BYTES = 16384,
-	READ_BYTES_ONCE = 1024 * 1024, /* at a time */
+	READ_BYTES_ONCE = 1024 * 1024, /* then others have their turn */
 	/* Two of the largest messages. */
 	WAITING_BYTES_MAX = 2 * (MESSAGE_BYTES_MAX + MESSAGE_HEAD_BYTES),
 };
@@ -27,7 +27,6 @@ struct tcp_connection {
 	struct bufferevent *bev; /* connects, and sends what the socket did not take at once */
 	struct event *readable;  /* NULL: not connected yet */
 	struct evbuffer *in;     /* the beginning of a frame */
-	bool is_connected;
 	bool is_broken;   /* `closed` was called, or is being called */
 	bool is_closing;  /* close was called inside a callback */
 	bool is_overfull; /* given up because the peer takes nothing */
@@ -184,17 +183,15 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 	leave_callback(t);
 }
 
-static int start_reading(struct tcp_connection *t, struct event_base *base, int fd)
+/* The socket is connected. */
+static int start(struct tcp_connection *t)
 {
-	t->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, t);
+	int fd = bufferevent_getfd(t->bev), one = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* send at once */
+	t->readable = event_new(bufferevent_get_base(t->bev), fd, EV_READ | EV_PERSIST,
+			on_readable, t);
 	return t->readable != NULL && event_add(t->readable, NULL) == 0 ? 0 : -ENOMEM;
-}
-
-static void send_at_once(int fd)
-{
-	int one = 1;
-
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
 static void on_event(struct bufferevent *bev, short what, void *context)
@@ -206,9 +203,7 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	if (what & BEV_EVENT_CONNECTED) {
 		/* The time limit was for connecting only. */
 		bufferevent_set_timeouts(bev, NULL, NULL);
-		t->is_connected = true;
-		send_at_once(bufferevent_getfd(bev));
-		if (start_reading(t, bufferevent_get_base(bev), bufferevent_getfd(bev)) != 0)
+		if (start(t) != 0)
 			reason = "no memory for the connection";
 	} else if (t->is_overfull) {
 		reason = "the peer takes no messages";
@@ -224,7 +219,7 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	}
 	if (reason != NULL) {
 		/* What arrived before the end still counts. */
-		if (t->is_connected && !is_over(t))
+		if (t->readable != NULL && !is_over(t))
 			read_all(t, bufferevent_getfd(bev));
 		break_off(t, reason);
 	}
@@ -235,7 +230,7 @@ static void on_event(struct bufferevent *bev, short what, void *context)
  * it is writable: how many bytes that were.  An error is left for the bufferevent to find. */
 static size_t write_now(struct tcp_connection *t, const uint8_t *frame, size_t frame_bytes)
 {
-	if (!t->is_connected || evbuffer_get_length(bufferevent_get_output(t->bev)) > 0)
+	if (t->readable == NULL || evbuffer_get_length(bufferevent_get_output(t->bev)) > 0)
 		return 0;
 	ssize_t sent = send(bufferevent_getfd(t->bev), frame, frame_bytes,
 			MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -289,17 +284,15 @@ static int create(struct tcp_connection **out, struct loop *l, int fd)
 	struct tcp_connection *t = calloc(1, sizeof(*t));
 
 	if (t != NULL)
+		t->in = evbuffer_new();
+	if (t != NULL && t->in != NULL)
 		t->bev = bufferevent_socket_new(
 				loop_base(l), fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
 	if (t == NULL || t->bev == NULL) {
-		free(t);
+		if (t != NULL)
+			destroy(t);
 		if (fd >= 0)
 			evutil_closesocket(fd);
-		return -ENOMEM;
-	}
-	t->in = evbuffer_new();
-	if (t->in == NULL) {
-		destroy(t);
 		return -ENOMEM;
 	}
 	t->port.ops = &tcp_ops;
@@ -360,10 +353,8 @@ int tcp_connection_adopt(struct connection **out, struct loop *l, int fd)
 	if (rc != 0)
 		return rc;
 	print_peer(t, fd);
-	t->is_connected = true;
-	send_at_once(fd);
 	bufferevent_enable(t->bev, EV_WRITE);
-	rc = start_reading(t, loop_base(l), fd);
+	rc = start(t);
 	if (rc != 0) {
 		destroy(t);
 		return rc;
