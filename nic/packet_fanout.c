@@ -1,6 +1,5 @@
 #include "nic/packet_fanout.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <stdint.h>
@@ -10,16 +9,14 @@
 #include <unistd.h>
 
 #include "dataplane/base/check.h"
+#include "nic/in_front.h"
 
 /* Numbers that are tried, far from each other: those of neighbours are near. */
 enum { TRIES_MAX = 16, STEP = 0x1357, NUMBER_MASK = 0xffff };
 
 void packet_fanout_look(void)
 {
-	int (*ours)(int, int, int, const void *, socklen_t) = setsockopt;
-	void *found = dlsym(RTLD_DEFAULT, "setsockopt");
-
-	CHECK(memcmp(&found, &ours, sizeof(found)) == 0);
+	CHECK(is_in_front("setsockopt", (void (*)(void))setsockopt));
 }
 
 static int set(int fd, int level, int name, const void *value, socklen_t size)

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "dataplane/base/check.h"
+#include "nic/in_front.h"
 
 /* A burst takes microseconds, but its thread may wait for a core meanwhile. */
 enum { WAIT_ROUNDS_MAX = 100000, WAIT_ROUND_NS = 20000 };
@@ -27,16 +28,6 @@ struct port_guard {
 
 static const char in_front_of[] = "rte_intr_callback_unregister";
 
-/* The dynamic linker finds the program's before that of any library. */
-static bool is_in_front(void)
-{
-	int (*ours)(const struct rte_intr_handle *, rte_intr_callback_fn, void *) =
-			rte_intr_callback_unregister;
-	void *found = dlsym(RTLD_DEFAULT, in_front_of);
-
-	return memcmp(&found, &ours, sizeof(found)) == 0;
-}
-
 static void name_zone(char name[RTE_MEMZONE_NAMESIZE], uint16_t port_id)
 {
 	snprintf(name, RTE_MEMZONE_NAMESIZE, "weir_guard_%u", port_id);
@@ -46,7 +37,7 @@ int port_guard_create(struct port_guard **out, uint16_t port_id)
 {
 	char name[RTE_MEMZONE_NAMESIZE];
 
-	CHECK(is_in_front());
+	CHECK(is_in_front(in_front_of, (void (*)(void))rte_intr_callback_unregister));
 	name_zone(name, port_id);
 	const struct rte_memzone *zone =
 			rte_memzone_reserve(name, sizeof(struct port_guard), SOCKET_ID_ANY, 0);
