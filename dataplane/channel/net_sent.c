@@ -22,11 +22,6 @@ static bool is_below(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-static struct net_sent_record *record_of(struct net_sent *s, uint32_t number)
-{
-	return &s->records[number % NET_FRAME_SPAN];
-}
-
 void net_sent_init(struct net_sent *s, uint32_t window_max, struct net_sent_listener *listener)
 {
 	CHECK(window_max >= NET_WINDOW_MIN && window_max <= NET_WINDOW_MAX);
@@ -102,7 +97,7 @@ static void tell_acked(struct net_sent *s, uint32_t from, uint64_t bits)
 	for (; bits != 0; bits &= bits - 1) {
 		uint32_t number = from + (uint32_t)__builtin_ctzll(bits);
 
-		s->listener->acked(s->listener, record_of(s, number));
+		s->listener->acked(s->listener, net_sent_record(s, number));
 	}
 }
 
@@ -162,7 +157,7 @@ static uint32_t take_words(struct net_sent *s, const struct net_frame *ack)
 
 static void lose(struct net_sent *s, uint32_t number, uint64_t now_ns)
 {
-	struct net_sent_record *r = record_of(s, number);
+	struct net_sent_record *r = net_sent_record(s, number);
 
 	CHECK((s->awaited[net_sent_word(number)] & net_sent_bit(number)) != 0);
 	s->awaited[net_sent_word(number)] &= ~net_sent_bit(number);
@@ -213,7 +208,7 @@ static void forget(struct net_sent *s, uint64_t now_ns)
 
 		if ((s->awaited[net_sent_word(at)] & net_sent_bit(at)) != 0 ||
 				(s->next - at < NET_FRAME_SPAN / 2 &&
-						now_ns - record_of(s, at)->at_ns <
+						now_ns - net_sent_record(s, at)->at_ns <
 								patience_ns(s)))
 			return;
 		s->given_up[net_sent_word(at)] &= ~net_sent_bit(at);
@@ -235,7 +230,7 @@ int net_sent_acknowledge(struct net_sent *s, const struct net_frame *ack, uint64
 		s->quiet_since_ns = now_ns;
 	}
 	if (heard > 0 && before != s->largest_acked)
-		measure(s, now_ns - record_of(s, s->largest_acked)->at_ns);
+		measure(s, now_ns - net_sent_record(s, s->largest_acked)->at_ns);
 	if (is_below(s->oldest, s->largest_acked - s->reordering))
 		lose_below(s, s->largest_acked - s->reordering, now_ns);
 	forget(s, now_ns);
@@ -267,7 +262,7 @@ bool net_sent_poll(struct net_sent *s, uint64_t now_ns)
 		return false;
 	/* Later ones have arrived, and it has had the time for it. */
 	while (first_awaited(s, &number) && is_below(number, s->largest_acked) &&
-			now_ns - record_of(s, number)->at_ns > patience_ns(s))
+			now_ns - net_sent_record(s, number)->at_ns > patience_ns(s))
 		lose(s, number, now_ns);
 	if (s->in_flight == 0 || now_ns - s->quiet_since_ns < net_sent_resend_ns(s))
 		return false;

@@ -86,10 +86,16 @@ static inline const struct net_sent_record *net_sent_oldest(const struct net_sen
 	return s->oldest != s->next ? &s->records[s->oldest % NET_FRAME_SPAN] : NULL;
 }
 
+/* That of a frame which is counted in. */
+static inline struct net_sent_record *net_sent_record(struct net_sent *s, uint32_t number)
+{
+	return &s->records[number % NET_FRAME_SPAN];
+}
+
 /* That of the newest. */
 static inline struct net_sent_record *net_sent_newest(struct net_sent *s)
 {
-	return &s->records[(s->next - 1) % NET_FRAME_SPAN];
+	return net_sent_record(s, s->next - 1);
 }
 
 static inline uint32_t net_sent_word(uint32_t number)
@@ -108,7 +114,7 @@ static inline uint32_t net_sent_add(
 		struct net_sent *s, const struct net_sent_record *record, uint64_t now_ns)
 {
 	uint32_t number = s->next;
-	struct net_sent_record *r = &s->records[number % NET_FRAME_SPAN];
+	struct net_sent_record *r = net_sent_record(s, number);
 
 	CHECK(number - s->oldest < NET_CONTROL_WINDOW_MAX);
 	*r = *record;
