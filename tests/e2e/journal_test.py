@@ -77,19 +77,37 @@ def watch(hosts, r):
     return {**last, "journal_lag": lag}
 
 
+def keep_journal(w):
+    """All of the journal of `run_journalled`, also what it trims: in "kept"."""
+    return Keeper(os.path.join(w.path("journal"), "subtask-0"), w.path("kept"))
+
+
+def run_journalled(w, hosts, sets, **options):
+    """The live job, restarted as often as it is killed; its output is in "out"."""
+    return run(w, hosts, LIVE, "kills", sets={
+        "source.port": "net_af_packet0", "source.snap": "64 b",
+        "source.journal": w.path("journal"), "source.journal-segment": "1 mb",
+        "window.size": "1 s", "sink.path": w.path("out"), **sets},
+        more={"restart-strategy.type": "fixed-delay",
+              "restart-strategy.fixed-delay.attempts": "1000",
+              "restart-strategy.fixed-delay.delay": "50 ms"}, **options)
+
+
+def check_output(w, count, seed):
+    """So many packets are in the kept journal, and those in the output."""
+    packets = read_journal(w.path("kept"))
+    expect_equal(len(packets), count, f"seed {seed}: packets in the journal")
+    expect_equal(output_totals(w.lines("out")), totals_of(packets),
+                 f"seed {seed}: packets and bytes of the output and of the journal")
+
+
 def survives(w, hosts, frames, kills, seed):
     rng = random.Random(seed)
-    journal = w.path("journal")
-    keeper = Keeper(os.path.join(journal, "subtask-0"), w.path("kept"))
+    keeper = keep_journal(w)
     sender = None
     try:
-        r = run(w, hosts, LIVE, "kills", sets={
-            "source.port": "net_af_packet0", "source.frames": frames, "source.snap": "64 b",
-            "source.journal": journal, "source.journal-segment": "1 mb",
-            "source.journal-lag": f"{LAG} b", "window.size": "1 s",
-            "sink.path": w.path("out")}, more={"restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "1000",
-            "restart-strategy.fixed-delay.delay": "50 ms"})
+        r = run_journalled(w, hosts, {"source.frames": frames,
+                                      "source.journal-lag": f"{LAG} b"})
         sender = Sender(hosts)
         kill_at_random(w, r, kills, rng)
         last = watch(hosts, r)
@@ -98,10 +116,7 @@ def survives(w, hosts, frames, kills, seed):
         keeper.close()
         if sender is not None:
             sender.close()
-    packets = read_journal(w.path("kept"))
-    expect_equal(len(packets), frames, f"seed {seed}: packets in the journal")
-    expect_equal(output_totals(w.lines("out")), totals_of(packets),
-                 f"seed {seed}: packets and bytes of the output and of the journal")
+    check_output(w, frames, seed)
     expect(last.get("journal_lag", 0) <= LAG, f"seed {seed}: bytes that were not durable: {last}")
     ours = w.weir_json("inspect", w.path("kept"))
     expect_equal((ours["whole"], ours["journals"][0]["packets"]), (True, frames),

@@ -8,12 +8,10 @@ import sys
 import threading
 import time
 
-from captures import output_totals
 from harness import ROOT, Skip, expect, expect_equal
-from journal_test import totals_of
-from journals import Keeper, read_journal
+from journal_test import check_output, keep_journal, run_journalled
 from namespaces import Hosts, inside
-from nic_source_test import LIVE, counters, run
+from nic_source_test import counters
 from processes import end
 
 sys.path.append(ROOT)
@@ -125,16 +123,10 @@ def stream(w, hosts, r, generator, kills, rng):
 
 def survives(w, hosts, kills, seed):
     """The same, when the output has turned out to be exact."""
-    journal = w.path("journal")
     generator = Generator(w, hosts)
-    keeper = Keeper(os.path.join(journal, "subtask-0"), w.path("kept"))
+    keeper = keep_journal(w)
     try:
-        r = run(w, hosts, LIVE, "kills", sets={
-            "source.port": "net_af_packet0", "source.snap": "64 b", "source.journal": journal,
-            "source.journal-segment": "1 mb", "window.size": "1 s", "sink.path": w.path("out")},
-            more={"restart-strategy.type": "fixed-delay",
-                  "restart-strategy.fixed-delay.attempts": "1000",
-                  "restart-strategy.fixed-delay.delay": "50 ms"}, vdev="framecnt=4096")
+        r = run_journalled(w, hosts, {}, vdev="framecnt=4096")
         lost, sent, c = stream(w, hosts, r, generator, kills, random.Random(seed))
         w.command(["ip", "netns", "exec", hosts.hosts[0], w.program("weir"), "stop",
                    "flow-metering-live", "--savepoint", w.path("savepoint"), "--drain"])
@@ -142,10 +134,7 @@ def survives(w, hosts, kills, seed):
     finally:
         keeper.close()
         generator.close()
-    packets = read_journal(w.path("kept"))
-    expect_equal(len(packets), c["journalled"], f"seed {seed}: packets in the journal")
-    expect_equal(output_totals(w.lines("out")), totals_of(packets),
-                 f"seed {seed}: packets and bytes of the output and of the journal")
+    check_output(w, c["journalled"], seed)
     return lost, sent, c, summary
 
 

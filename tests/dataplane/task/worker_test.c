@@ -233,6 +233,21 @@ static void rig_acknowledge(struct rig *r, uint32_t task, int64_t checkpoint_id)
 	reporter->acknowledge(reporter, checkpoint_id, &metrics, NULL, NULL, false);
 }
 
+static void rig_acknowledge_all(struct rig *r, int64_t checkpoint_id)
+{
+	for (uint32_t i = 0; i < TASKS; i++)
+		rig_acknowledge(r, i, checkpoint_id);
+}
+
+/* Another worker has a task of the same job. */
+static struct rig *rig_open_beside_another(void)
+{
+	struct rig *r = rig_open();
+
+	report_roll_expect(&r->roll, OTHER_WORKER);
+	return r;
+}
+
 /* A snapshot that waits for its disk. */
 static void rig_begin_snapshot(struct rig *r, uint32_t task)
 {
@@ -348,11 +363,9 @@ Test(worker, waits_for_no_task_of_another_job)
 
 Test(worker, leaves_the_bell_to_another_worker_that_has_still_to_answer)
 {
-	struct rig *r = rig_open();
+	struct rig *r = rig_open_beside_another();
 
-	report_roll_expect(&r->roll, OTHER_WORKER);
-	for (uint32_t i = 0; i < TASKS; i++)
-		rig_acknowledge(r, i, 7);
+	rig_acknowledge_all(r, 7);
 	rig_turn(r, 1000);
 	cr_expect_eq(rig_bells(r), 0);
 	/* That one rings, and all there is is fetched. */
@@ -366,23 +379,19 @@ Test(worker, leaves_the_bell_to_another_worker_that_has_still_to_answer)
 
 Test(worker, rings_when_another_worker_has_answered_before)
 {
-	struct rig *r = rig_open();
+	struct rig *r = rig_open_beside_another();
 
-	report_roll_expect(&r->roll, OTHER_WORKER);
 	cr_expect_not(report_roll_answered(&r->roll, OTHER_WORKER, 7));
-	for (uint32_t i = 0; i < TASKS; i++)
-		rig_acknowledge(r, i, 7);
+	rig_acknowledge_all(r, 7);
 	cr_expect_eq(rig_bells(r), 1);
 	rig_close(r);
 }
 
 Test(worker, rings_when_another_worker_does_not_answer)
 {
-	struct rig *r = rig_open();
+	struct rig *r = rig_open_beside_another();
 
-	report_roll_expect(&r->roll, OTHER_WORKER);
-	for (uint32_t i = 0; i < TASKS; i++)
-		rig_acknowledge(r, i, 7);
+	rig_acknowledge_all(r, 7);
 	rig_turn(r, 500000);
 	cr_expect_eq(rig_bells(r), 1);
 	rig_close(r);
@@ -390,9 +399,8 @@ Test(worker, rings_when_another_worker_does_not_answer)
 
 Test(worker, is_not_waited_for_once_its_last_task_has_ended)
 {
-	struct rig *r = rig_open();
+	struct rig *r = rig_open_beside_another();
 
-	report_roll_expect(&r->roll, OTHER_WORKER);
 	for (uint32_t i = 0; i < TASKS; i++) {
 		cr_expect_not(report_roll_answered(&r->roll, OTHER_WORKER, i + 1), "%u", i);
 		rig_post(r, i, MAIL_CANCEL);
