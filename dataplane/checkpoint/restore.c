@@ -8,6 +8,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/checkpoint/store.h"
+#include "dataplane/operator/keyed_chunk.h"
 #include "dataplane/operator/keyed_state.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 1 << 20, CHUNK_HEAD_BYTES = 8 };
+enum { READ_BYTES = 1 << 20 };
 
 int restore_refuse(
 		char *text, int status, const char *format, ...)
@@ -172,12 +173,11 @@ int restore_verify_handle(const char *directory, const struct state_handle *hand
 /* What a chunk at `bytes` needs to be whole; 0 when its head cannot be one. */
 static size_t chunk_bytes(const struct declared_state *s, const uint8_t *bytes)
 {
-	uint32_t head[2];
+	struct keyed_chunk c;
 
-	memcpy(head, bytes, sizeof(head));
-	if (head[1] == 0 || head[1] > KEYED_STATE_BLOCK_SLOTS)
+	if (!keyed_chunk_read_head(&c, bytes, s->key_bytes, s->value_bytes))
 		return 0;
-	return sizeof(head) + head[1] * ((size_t)s->key_bytes + s->value_bytes);
+	return keyed_chunk_size(&c);
 }
 
 /* All whole chunks at the front of `bytes`; `*used` is how far they go. */
@@ -185,7 +185,7 @@ static int put_chunks(const struct declared_state *s, const uint8_t *bytes, size
 		size_t *used)
 {
 	*used = 0;
-	while (size - *used >= CHUNK_HEAD_BYTES) {
+	while (size - *used >= KEYED_CHUNK_HEAD_BYTES) {
 		size_t need = chunk_bytes(s, bytes + *used), taken;
 		int rc;
 
@@ -226,7 +226,7 @@ static int put_keyed_inline(
 
 static int put_keyed_range(const struct declared_state *s, struct range *r, char *text)
 {
-	size_t room_bytes = READ_BYTES + CHUNK_HEAD_BYTES +
+	size_t room_bytes = READ_BYTES + KEYED_CHUNK_HEAD_BYTES +
 			KEYED_STATE_BLOCK_SLOTS * ((size_t)s->key_bytes + s->value_bytes);
 	uint8_t *room = malloc(room_bytes);
 	size_t held = 0, got, used;

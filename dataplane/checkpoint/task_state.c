@@ -9,6 +9,7 @@
 #include "dataplane/base/check.h"
 #include "dataplane/base/crc.h"
 #include "dataplane/checkpoint/state.pb-c.h"
+#include "dataplane/operator/keyed_chunk.h"
 #include "dataplane/operator/keyed_state.h"
 
 #include <errno.h>
@@ -244,16 +245,21 @@ static int check_task(const Weir__TaskState *m, char *text)
 /* Does `size` fit the number and kind of the items? */
 static bool is_size_right(const Weir__StateHandle *m)
 {
-	uint64_t least;
+	uint64_t items;
 
 	if (m->kind == WEIR_STATE_VALUE)
 		return m->item_count == 1 && m->size == m->value_bytes;
-	if (__builtin_mul_overflow(m->item_count, (uint64_t)m->key_bytes + m->value_bytes, &least))
+	if (__builtin_mul_overflow(m->item_count, (uint64_t)m->key_bytes + m->value_bytes, &items))
 		return false;
 	if (m->kind == WEIR_STATE_LIST)
-		return m->size == least;
-	/* Each chunk has a head of 8 bytes and at least one entry. */
-	return m->size >= least && (m->size - least) / 8 <= m->item_count;
+		return m->size == items;
+	/* Each chunk has a head, at least one entry, and not more than it can have. */
+	uint64_t heads_min = (m->item_count + KEYED_CHUNK_COUNT_MAX - 1) / KEYED_CHUNK_COUNT_MAX;
+	uint64_t least = keyed_chunk_can_cut(m->key_bytes, m->value_bytes) ? 0 : items;
+
+	return m->size >= least && (m->size - least) / KEYED_CHUNK_HEAD_BYTES >= heads_min &&
+			(m->size <= items ||
+			(m->size - items) / KEYED_CHUNK_HEAD_BYTES <= m->item_count);
 }
 
 static int check_handle(const char *uid, const Weir__StateHandle *m, char *text)

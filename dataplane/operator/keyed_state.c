@@ -7,6 +7,7 @@
 
 #include "dataplane/operator/keyed_state.h"
 
+#include "dataplane/operator/keyed_chunk.h"
 #include "dataplane/operator/keyed_state_internal.h"
 
 #include <errno.h>
@@ -80,7 +81,8 @@ static struct sizes sizes_of(const struct keyed_state_config *c)
 	z.slots = z.slot_count * z.slot_bytes;
 	z.occupied = round_up((blocks + 1) * sizeof(uint64_t), LINE_BYTES);
 	z.copied_in = round_up(blocks * sizeof(uint32_t), LINE_BYTES);
-	z.region = round_up(chunks * 8 + c->entry_count_max * entry_bytes, KEYED_STATE_ALIGN_BYTES);
+	z.region = round_up(chunks * KEYED_CHUNK_HEAD_BYTES + c->entry_count_max * entry_bytes,
+			KEYED_STATE_ALIGN_BYTES);
 	return z;
 }
 
@@ -468,41 +470,43 @@ void keyed_state_remove(struct keyed_state *s, uint64_t *cursor)
 
 /* ---- restore -------------------------------------------------------------------------------- */
 
-static int restore_entry(struct keyed_state *s, const uint8_t *entry)
+static int restore_entry(struct keyed_state *s, const uint8_t *key, const uint8_t *value,
+		uint32_t value_bytes)
 {
 	uint64_t slot;
 
-	if (!is_own_key(s, entry))
+	if (!is_own_key(s, key))
 		return 0;
-	slot = probe(s, entry, home_of(s, entry), s->config.key_bytes);
+	slot = probe(s, key, home_of(s, key), s->config.key_bytes);
 	if (is_occupied(s, slot))
 		return -EBADMSG;
-	if (!insert(s, entry, slot))
+	if (!insert(s, key, slot))
 		return -ENOSPC;
-	memcpy(slot_at(s, slot) + s->value_offset, entry + s->config.key_bytes,
-			s->config.value_bytes);
+	memcpy(slot_at(s, slot) + s->value_offset, value, value_bytes);
 	return 0;
 }
 
 int keyed_state_restore_chunk(struct keyed_state *s, const uint8_t *bytes, size_t size,
 		size_t *used)
 {
-	uint32_t head[2];
+	uint8_t key[KEY_BYTES_MAX] = {0};
+	const uint8_t *at = bytes + KEYED_CHUNK_HEAD_BYTES;
+	struct keyed_chunk c;
 
 	CHECK(s->copying_count == 0);
-	if (size < sizeof(head))
+	if (size < KEYED_CHUNK_HEAD_BYTES ||
+			!keyed_chunk_read_head(&c, bytes, s->config.key_bytes,
+					s->config.value_bytes) ||
+			size < keyed_chunk_size(&c))
 		return -EBADMSG;
-	memcpy(head, bytes, sizeof(head));
-	if (head[1] == 0 || head[1] > KEYED_STATE_BLOCK_SLOTS)
-		return -EBADMSG;
-	if (size - sizeof(head) < (size_t)head[1] * s->entry_bytes)
-		return -EBADMSG;
-	for (uint32_t i = 0; i < head[1]; i++) {
-		int rc = restore_entry(s, bytes + sizeof(head) + (size_t)i * s->entry_bytes);
+	for (uint32_t i = 0; i < c.count; i++) {
+		memcpy(key, at, c.key_bytes);
+		int rc = restore_entry(s, key, at + c.key_bytes, c.value_bytes);
 
 		if (rc != 0)
 			return rc;
+		at += c.key_bytes + c.value_bytes;
 	}
-	*used = sizeof(head) + (size_t)head[1] * s->entry_bytes;
+	*used = keyed_chunk_size(&c);
 	return 0;
 }

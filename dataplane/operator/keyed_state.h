@@ -85,8 +85,7 @@ bool keyed_state_next(const struct keyed_state *s, uint64_t *cursor, const void 
 void keyed_state_remove(struct keyed_state *s, uint64_t *cursor);
 
 /* ---- snapshot -------------------------------------------------------------------------------
- * A sequence of chunks, each { uint32 block, uint32 count, count x (key, value) } in host order,
- * with 1..64 entries without padding. */
+ * A sequence of chunks (keyed_chunk.h), one for each block that has entries. */
 
 /* Freezes the present contents: O(1).  NULL while snapshots_max others are under way (or their
  * pieces are not all released): the caller declines its checkpoint. */

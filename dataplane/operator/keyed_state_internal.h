@@ -27,6 +27,7 @@ struct keyed_snapshot {
 	uint64_t entry_count, copied_count; /* entries it has, entries copied */
 	uint64_t filled, taken;             /* bytes in the region */
 	uint64_t summed;                    /* of them in `crc` */
+	uint32_t key_width, value_width;    /* bytes the block copied last needs of its words */
 	uint32_t crc;
 	uint32_t piece_count;               /* taken and not released */
 	uint8_t *region;

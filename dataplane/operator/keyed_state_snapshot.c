@@ -6,6 +6,7 @@
 #include "dataplane/operator/keyed_state.h"
 
 #include "dataplane/base/crc.h"
+#include "dataplane/operator/keyed_chunk.h"
 #include "dataplane/operator/keyed_state_internal.h"
 
 /* To see that a block has been copied costs that much less than to copy it. */
@@ -75,14 +76,46 @@ static inline bool lacks(const struct keyed_snapshot *x, uint32_t copied_in)
 	return (int32_t)(copied_in - x->epoch) < 0;
 }
 
-/* Slots of 16 bytes that are all entry. */
-static uint8_t *copy_slots(uint8_t *at, const uint8_t *slots, uint64_t bits)
+/* Entries of two words, of each as many bytes as `c` says; what is stored beyond them the next one
+ * overwrites.  `keys` and `values` get every bit that is set in any. */
+static uint8_t *copy_words(uint8_t *at, const uint8_t *slots, uint64_t bits,
+		const struct keyed_chunk *c, uint64_t *keys, uint64_t *values)
 {
+	uint64_t all_keys = 0, all_values = 0;
+	size_t key_bytes = c->key_bytes, entry_bytes = key_bytes + c->value_bytes;
+
 	for (; bits != 0; bits &= bits - 1) {
-		memcpy(at, slots + (uint32_t)__builtin_ctzll(bits) * 16, 16);
-		at += 16;
+		const uint8_t *slot = slots + (uint32_t)__builtin_ctzll(bits) * 16;
+		uint64_t key = get_u64(slot), value = get_u64(slot + 8);
+
+		all_keys |= key;
+		all_values |= value;
+		put_u64(at, key);
+		put_u64(at + key_bytes, value);
+		at += entry_bytes;
 	}
+	*keys = all_keys;
+	*values = all_values;
 	return at;
+}
+
+/* As narrow as the block before, which blocks mostly are; once more if that does not do. */
+static uint8_t *copy_narrow(struct keyed_snapshot *x, uint8_t *at, const uint8_t *slots,
+		uint64_t bits, struct keyed_chunk *c)
+{
+	uint64_t keys, values;
+
+	c->key_bytes = x->key_width;
+	c->value_bytes = x->value_width;
+	uint8_t *end = copy_words(at, slots, bits, c, &keys, &values);
+	x->key_width = keyed_chunk_width(keys);
+	x->value_width = keyed_chunk_width(values);
+	if (x->key_width > c->key_bytes || x->value_width > c->value_bytes) {
+		c->key_bytes = x->key_width;
+		c->value_bytes = x->value_width;
+		end = copy_words(at, slots, bits, c, &keys, &values);
+	}
+	return end;
 }
 
 static uint8_t *copy_entries(
@@ -154,19 +187,20 @@ static inline void prefetch_room(uint8_t *at)
 static void append_block(struct keyed_snapshot *x, uint64_t block, uint64_t bits)
 {
 	const struct keyed_state *s = x->table;
-	uint32_t head[2] = {(uint32_t)block, (uint32_t)__builtin_popcountll(bits)};
-	uint8_t *at = x->region + x->filled;
+	uint32_t key_bytes = s->config.key_bytes, value_bytes = s->config.value_bytes;
+	struct keyed_chunk c = {(uint32_t)block, (uint32_t)__builtin_popcountll(bits), key_bytes,
+			value_bytes};
+	uint8_t *head = x->region + x->filled, *at = head + KEYED_CHUNK_HEAD_BYTES;
 
-	CHECK(x->filled + sizeof(head) + (uint64_t)head[1] * s->entry_bytes <= s->region_bytes);
-	prefetch_room(at + 2 * BLOCK_ROOM_BYTES);
-	memcpy(at, head, sizeof(head));
-	at += sizeof(head);
-	if (s->entry_bytes == 16 && s->slot_bytes == 16)
-		at = copy_slots(at, slot_at(s, block * KEYED_STATE_BLOCK_SLOTS), bits);
+	CHECK(x->filled + keyed_chunk_size(&c) <= s->region_bytes);
+	prefetch_room(head + 2 * BLOCK_ROOM_BYTES);
+	if (keyed_chunk_can_cut(key_bytes, value_bytes))
+		at = copy_narrow(x, at, slot_at(s, block * KEYED_STATE_BLOCK_SLOTS), bits, &c);
 	else
 		at = copy_entries(s, at, block, bits);
+	keyed_chunk_write_head(head, &c, key_bytes, value_bytes);
 	x->filled = (uint64_t)(at - x->region);
-	x->copied_count += head[1];
+	x->copied_count += c.count;
 }
 
 void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
@@ -217,7 +251,7 @@ uint64_t keyed_snapshot_bytes_max(const struct keyed_snapshot *x)
 	uint64_t blocks = x->table->block_count;
 	uint64_t chunks = x->entry_count < blocks ? x->entry_count : blocks;
 
-	return chunks * 8 + x->entry_count * x->table->entry_bytes;
+	return chunks * KEYED_CHUNK_HEAD_BYTES + x->entry_count * x->table->entry_bytes;
 }
 
 uint64_t keyed_snapshot_filled(const struct keyed_snapshot *x)

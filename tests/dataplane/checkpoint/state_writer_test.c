@@ -114,7 +114,7 @@ Test(state_writer, keeps_small_states_inline_and_the_rest_in_one_named_file)
 	cr_assert_eq(t->handles[1].size, 300 * ITEM_BYTES);
 	cr_assert_str_eq(t->handles[2].file, "count-0-00c0ffee");
 	cr_assert_eq(t->handles[2].offset, 32768, "the next multiple of 4096");
-	cr_assert_gt(t->handles[2].size, KEYS * 16 / 4);
+	cr_assert_gt(t->handles[2].size, 2 * t->handles[2].item_count);
 	cr_assert_null(t->handles[3].file);
 	cr_assert_null(t->handles[4].file);
 	cr_assert_eq(t->handles[4].item_count, keyed_state_count(bench.world.small));
@@ -123,16 +123,16 @@ Test(state_writer, keeps_small_states_inline_and_the_rest_in_one_named_file)
 	writer_bench_free(&bench);
 }
 
-Test(state_writer, restores_a_keyed_state_that_takes_many_reads)
+Test(state_writer, restores_a_keyed_state_that_takes_two_reads)
 {
 	const char *text;
 
 	writer_bench_init(&bench, STORE_AUTO);
 	for (uint64_t key = 0; key < KEYS; key++)
-		world_add(bench.world.large, key, key);
+		world_add(bench.world.large, key, UINT64_MAX / 2 + key);
 	cr_assert_eq(state_writer_begin(bench.writer, 1, directory), 0);
 	cr_assert_eq(writer_run(bench.writer, &text), 0);
-	cr_assert_gt(state_writer_result(bench.writer)->handles[2].size, 3 << 19);
+	cr_assert_gt(state_writer_result(bench.writer)->handles[2].size, 1 << 20);
 	check_restored(state_writer_result(bench.writer), &bench.world);
 	state_writer_end(bench.writer);
 	writer_bench_free(&bench);

@@ -200,7 +200,8 @@ Test(task_state, refuses_any_field_that_cannot_be)
 	WRONG(handles[0].crc = 1, "source.position: checksum");
 	WRONG(handles[2].key_bytes = 0, "keys of 0");
 	WRONG(handles[2].key_bytes = KEY_BYTES_MAX + 1, "keys of 257");
-	WRONG(handles[2].item_count = 1009, "16128 bytes for 1009 items");
+	WRONG(handles[2].item_count = 129025, "16128 bytes for 129025 items");
+	WRONG(handles[2].value_bytes = 9, "16128 bytes for 1000 items");
 	WRONG(handles[2].item_count = 600, "16128 bytes for 600 items");
 	WRONG(handles[2].item_count = UINT64_MAX / 8, "items");
 	WRONG(handles[2].file = "../elsewhere", "count.counts: its file is no name");
