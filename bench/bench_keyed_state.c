@@ -18,7 +18,7 @@ enum {
 	SETS = 4,
 	ROUNDS_PER_MEASURE = 256,
 	TURN = 2048,      /* records between two steps, as in a task's turn */
-	STEP_BLOCKS = 1024, /* as in subtask_checkpoint_coordinator.c */
+	STEP_BLOCKS = 4096, /* as in subtask_checkpoint_coordinator.c */
 	STRETCH_ROUNDS = 8,
 	SNAPSHOTS = 41,
 	HUGE_PAGE_BYTES = 2 << 20,

@@ -19,8 +19,9 @@
 #include "dataplane/checkpoint/task_state.h"
 #include "dataplane/operator/chain.h"
 
-/* Blocks of keyed state copied in one step: some fifty microseconds. */
-enum { STEP_BLOCKS = 1024 };
+/* Blocks of keyed state copied in one step: some 200 microseconds.  Fewer make a turn longer, not
+ * shorter: its records then copy more blocks themselves, out of order, at twice the cost. */
+enum { STEP_BLOCKS = 4096 };
 
 int subtask_checkpoint_coordinator_create(struct subtask_checkpoint_coordinator **out,
 		const struct subtask_checkpoint_coordinator_config *config)
