@@ -12,8 +12,9 @@
 /* To see that a block has been copied costs that much less than to copy it. */
 enum { LOOKS_PER_COPY = 64 };
 
-/* Blocks whose memory is asked for before they are copied: the copy waits for nothing else. */
-enum { BLOCKS_AHEAD = 4 };
+/* Blocks whose memory is asked for before they are copied: the copy waits for nothing else.  In a
+ * walk the hardware helps, to the end of each page. */
+enum { BLOCKS_AHEAD = 4, WALK_BLOCKS_AHEAD = 3 };
 
 /* What a block of small entries takes in the region, about. */
 enum { BLOCK_ROOM_BYTES = 1024 };
@@ -231,6 +232,8 @@ bool keyed_snapshot_step(struct keyed_snapshot *x, uint32_t block_budget)
 	for (; x->next_block < end && copied < block_budget; x->next_block++) {
 		if (!lacks(x, s->copied_in[x->next_block]))
 			continue;
+		if (s->block_count - x->next_block > WALK_BLOCKS_AHEAD)
+			prefetch_block(s, x->next_block + WALK_BLOCKS_AHEAD);
 		keyed_state_copy_block(s, x->next_block);
 		if (++copied % KEYED_STATE_GROUP_COUNT == 0)
 			sum_all(s);

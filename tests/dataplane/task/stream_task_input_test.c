@@ -93,6 +93,27 @@ Test(stream_task_input, one_turn_takes_a_bounded_share_of_what_waits)
 	task_fixture_close(&f);
 }
 
+Test(stream_task_input, nothing_is_taken_between_a_snapshot_and_its_first_step)
+{
+	struct event barrier = edge_barrier(1);
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	task_fixture_open(&f, 1, &TASK_EDGE, &TASK_EDGE, NULL);
+	task_fixture_begin(&f);
+	task_fixture_run(&f);
+	task_fixture_send(&f, 0, 0, &barrier);
+	for (uint64_t v = 0; v < 12; v++)
+		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_push(&f.inputs[0], 0);
+	cr_assert_gt(stream_task_turn(f.task, f.clock.now_ns), 0);
+	cr_assert_eq(f.chain.probes[0].taken, 0);
+	stream_task_turn(f.task, f.clock.now_ns);
+	cr_assert_eq(f.chain.probes[0].taken, 12);
+	task_fixture_close(&f);
+}
+
 /* Moves with every look, so a call of an operator seems to last long. */
 static uint64_t passing_ns(struct clock *c)
 {
