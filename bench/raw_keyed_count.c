@@ -39,7 +39,7 @@ enum {
 	THREADS = 2,
 	BUF_RECORDS = BUF_BYTES_DEFAULT / sizeof(struct counted_record),
 	BUFS_PER_THREAD = 16, /* as many as two channels of 4 + 4 buffers */
-	RING_SLOTS = 32,      /* more than there are buffers of one sender */
+	RING_SLOTS = 64,      /* more than there are buffers */
 	MAKE_RECORDS = 512,   /* between two looks at the rings */
 	GROUP_COUNT = 64,     /* keys between asking for memory and touching it */
 	LINE_SLOTS = 4,
@@ -53,7 +53,7 @@ enum mode { MODE_EXCHANGE, MODE_COUNT };
 
 struct buffer {
 	struct counted_record *records;
-	uint32_t count, owner;
+	uint32_t count;
 };
 
 /* Slots in the order of the hash; a search begins at the first slot of a line. */
@@ -282,6 +282,17 @@ static uint32_t make_records(struct thread *t)
 	return made;
 }
 
+/* Who has emptied buffers fills them next, as with the cache of a mempool: their lines are here.
+ * Those that are too many go back. */
+static void keep(struct thread *t, uint32_t from, struct buffer **bufs, uint32_t count)
+{
+	while (count > 0 && t->free_count < BUFS_PER_THREAD)
+		t->free[t->free_count++] = bufs[--count];
+	if (count > 0)
+		CHECK(rte_ring_sp_enqueue_bulk(t->raw->empty[t->index][from], (void **)bufs, count,
+				      NULL) == count);
+}
+
 static uint32_t receive(struct thread *t)
 {
 	struct buffer *bufs[RING_SLOTS];
@@ -293,9 +304,7 @@ static uint32_t receive(struct thread *t)
 
 		for (uint32_t i = 0; i < count; i++)
 			count_records(t, bufs[i]->records, bufs[i]->count);
-		if (count > 0)
-			CHECK(rte_ring_sp_enqueue_bulk(t->raw->empty[t->index][from],
-					      (void **)bufs, count, NULL) == count);
+		keep(t, from, bufs, count);
 		received += count;
 	}
 	return received;
@@ -362,7 +371,7 @@ static void create_thread(struct raw *raw, uint32_t index, uint32_t cpu, uint64_
 	prng_seed(&p, index + 1);
 	t->random = prng_next(&p) | 1;
 	for (uint32_t i = 0; i < BUFS_PER_THREAD; i++) {
-		t->buffers[i] = (struct buffer){memory + i * BUF_RECORDS, 0, index};
+		t->buffers[i] = (struct buffer){memory + i * BUF_RECORDS, 0};
 		t->free[t->free_count++] = &t->buffers[i];
 	}
 	table_create(&t->table, index, key_count);
