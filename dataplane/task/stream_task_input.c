@@ -240,8 +240,9 @@ uint32_t stream_task_take_ends(struct stream_task *t)
 	return work;
 }
 
-/* A snapshot has begun in this turn.  Its first step comes before the next records: each would copy
- * the block it changes, out of order, which takes twice the time. */
+/* A snapshot has begun in this turn.  Its first step comes before more records: each would copy the
+ * block it changes, out of order, which takes twice the time.  One item every turn takes all the
+ * same, or checkpoints without a pause would leave no turn to what comes in. */
 static bool has_begun_snapshot(const struct stream_task *t)
 {
 	return t->progress.step == CHECKPOINT_STEP_SNAPSHOT;
@@ -253,8 +254,7 @@ uint32_t stream_task_take_input(struct stream_task *t)
 
 	begin_calls(t);
 	for (uint32_t n = 0; n < TURN_ITEMS_MAX && dry < t->config.input_count; n++) {
-		if (!stream_task_can_take(t) || has_begun_snapshot(t) ||
-				!chain_advance(t->config.chain))
+		if (!stream_task_can_take(t) || !chain_advance(t->config.chain))
 			break;
 		if (take_item(t, t->next_gate)) {
 			work++;
@@ -264,7 +264,7 @@ uint32_t stream_task_take_input(struct stream_task *t)
 			t->next_gate = (t->next_gate + 1) % t->config.input_count;
 		}
 		t->not_before_ns = chain_take_not_before(t->config.chain);
-		if (t->not_before_ns > t->now_ns || is_turn_long(t))
+		if (t->not_before_ns > t->now_ns || is_turn_long(t) || has_begun_snapshot(t))
 			break;
 	}
 	return work;
