@@ -227,7 +227,7 @@ static int put_keyed_inline(
 static int put_keyed_range(const struct declared_state *s, struct range *r, char *text)
 {
 	size_t room_bytes = READ_BYTES + KEYED_CHUNK_HEAD_BYTES +
-			KEYED_STATE_BLOCK_SLOTS * ((size_t)s->key_bytes + s->value_bytes);
+			KEYED_CHUNK_COUNT_MAX * ((size_t)s->key_bytes + s->value_bytes);
 	uint8_t *room = malloc(room_bytes);
 	size_t held = 0, got, used;
 	int rc = 0;

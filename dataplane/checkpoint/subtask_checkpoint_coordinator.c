@@ -19,8 +19,8 @@
 #include "dataplane/checkpoint/task_state.h"
 #include "dataplane/operator/chain.h"
 
-/* Blocks of keyed state copied in one step: some 200 microseconds.  Fewer make a turn longer, not
- * shorter: its records then copy more blocks themselves, out of order, at twice the cost. */
+/* Blocks of keyed state copied in one step: some 200 microseconds.  What a step leaves, the next
+ * records copy themselves, block by block out of order, which takes twice the time. */
 enum { STEP_BLOCKS = 4096 };
 
 int subtask_checkpoint_coordinator_create(struct subtask_checkpoint_coordinator **out,

@@ -6,7 +6,7 @@
  * Place    operator; keyed_state writes and reads it, restore.c looks where one ends.
  * Thread   any.
  * Memory   none; the caller has the bytes.
- * Errors   bytes are foreign: a size of 0 is no chunk.
+ * Errors   bytes are foreign: read_head says false to what begins no chunk.
  *
  *     uint32 block | uint8 count, 1..64 | uint8 key_cut | uint8 value_cut | uint8 0
  *     count x { key without its last key_cut bytes, value without its last value_cut bytes }

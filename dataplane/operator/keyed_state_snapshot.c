@@ -9,6 +9,8 @@
 #include "dataplane/operator/keyed_chunk.h"
 #include "dataplane/operator/keyed_state_internal.h"
 
+static_assert((int)KEYED_STATE_BLOCK_SLOTS == (int)KEYED_CHUNK_COUNT_MAX, "a block is a chunk");
+
 /* To see that a block has been copied costs that much less than to copy it. */
 enum { LOOKS_PER_COPY = 64 };
 
