@@ -16,6 +16,7 @@ SYNTHESIS = re.compile(r"Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Cr
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 JOBS = str(max(2, os.cpu_count() or 1))
 TAIL_LINES = 40  # of what a failed command said
+LAST_LINES = 12  # of them, said again at the end
 
 # Build directories: compiler, options.
 BUILDS = {
@@ -45,6 +46,7 @@ class Gate:
         self.begun = time.monotonic()
         self.passed = 0
         self.failed = []
+        self.last_words = {}
         self.skipped = []
         self.builds = {}
 
@@ -63,7 +65,15 @@ class Gate:
     def fail(self, name, detail="", output="", count=1):
         self.failed += [name] * count
         self.say(f"FAIL {name}{' ' + detail if detail else ''}")
-        for line in output.splitlines()[-TAIL_LINES:]:
+        self.quote(output.splitlines()[-TAIL_LINES:])
+        self.note(name, output.splitlines())
+
+    def note(self, name, lines):
+        """What a check said that failed, for those who see only the end of all this."""
+        self.last_words.setdefault(name, []).extend(lines[-LAST_LINES:])
+
+    def quote(self, lines):
+        for line in lines:
             print("       | " + line, flush=True)
 
     def skip(self, name, reason):
@@ -75,6 +85,7 @@ class Gate:
             print(f"skipped {name}: {reason}")
         for name in dict.fromkeys(self.failed):
             print(f"failed {name}")
+            self.quote(self.last_words.get(name, []))
         tail = f", {len(self.skipped)} skipped" if self.skipped else ""
         sys.stderr.flush()
         print(f"{self.passed} passed, {len(self.failed)} failed{tail}", flush=True)
@@ -291,7 +302,7 @@ def e2e_tests(gate, step, name, env=None, factor=1):
     with subprocess.Popen(words, cwd=ROOT, env={**os.environ, **(env or {})}, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, errors="replace") as child:
-        last = ""
+        last, said = "", []
         for line in child.stdout:
             last = line.strip() or last
             word, _, rest = line.strip().partition(" ")
@@ -300,11 +311,15 @@ def e2e_tests(gate, step, name, env=None, factor=1):
                 gate.ok(f"{step}/{test}", took)
             elif word == "FAIL":
                 gate.fail(f"{step}/{test}", took)
+                gate.note(f"{step}/{test}", said)
             elif word == "skip":
                 test, _, reason = rest.partition(": ")
                 gate.skip(f"{step}/{test}", reason)
             else:
-                print("       | " + line.rstrip(), flush=True)
+                gate.quote([line.rstrip()])
+                said.append(line.rstrip())
+                continue
+            said = []
     if not re.match(r"\d+ passed, \d+ failed", last):
         gate.fail(step, "the runner did not reach its end")
 
