@@ -11,6 +11,7 @@
 enum {
 	PINGS = 4,            /* in the time after which a silent peer is lost */
 	CLOSE_NS = 300000000, /* how long an end waits to be heard that it closes */
+	BYE_NS = 100000000,   /* how long one that does not drain waits to say that it closes */
 };
 
 static struct net_link *link_of(struct net_sent_listener *l)
@@ -286,9 +287,12 @@ static void poll_close(struct net_link *l, uint64_t now_ns)
 		l->must_say_bye = true;
 		l->closed_ns = now_ns;
 	}
-	/* Who does not drain does not wait either: a word that is lost shows as silence. */
-	if (l->has_said_bye && !l->must_say_bye &&
-			(!l->must_drain || now_ns - l->closed_ns > CLOSE_NS))
+	if (!l->has_said_bye || (l->must_drain && l->must_say_bye))
+		return;
+	/* Who does not drain waits for no answer, nor long for a device that takes no frame: the
+	 * next attempt needs what this one has, and a word that is lost shows as silence. */
+	uint64_t patience_ns = l->must_drain ? CLOSE_NS : l->must_say_bye ? BYE_NS : 0;
+	if (now_ns - l->closed_ns >= patience_ns)
 		l->state = NET_LINK_CLOSED;
 }
 

@@ -374,6 +374,36 @@ Test(net_link, reports_a_peer_that_is_gone)
 	link_world_destroy(w);
 }
 
+/* Turns of end 0 alone, of which the device takes no frame; returns when `until_ns` has come or the
+ * link is over. */
+static void turn_in_vain(struct link_world *w, uint64_t until_ns)
+{
+	while (w->clock.now_ns < until_ns && !net_link_is_over(w->ends[0].link)) {
+		w->clock.now_ns += 1000000;
+		mem_wire_limit(w->wire, 0, 0);
+		net_endpoint_turn(w->ends[0].endpoint, w->clock.now_ns);
+	}
+}
+
+/* The next attempt waits for what this one has, and would wait for as long as for a lost peer. */
+Test(net_link, closes_soon_though_its_device_takes_no_frame_any_more)
+{
+	struct link_world_config c = clean();
+	struct link_world *w;
+
+	c.buf_count = 2000;
+	w = link_world_create(&c);
+	for (int i = 0; i < 200; i++)
+		link_world_step(w);
+	turn_in_vain(w, w->clock.now_ns + 50000000);
+	uint64_t closed_ns = w->clock.now_ns;
+	net_link_close(w->ends[0].link, false, closed_ns);
+	cr_expect_not(net_link_is_over(w->ends[0].link), "it would say goodbye");
+	turn_in_vain(w, closed_ns + 110000000);
+	cr_expect_eq(net_link_state(w->ends[0].link), NET_LINK_CLOSED);
+	link_world_destroy(w);
+}
+
 /* An idle link is not a lost one: it asks from time to time. */
 Test(net_link, stays_up_while_nothing_flows)
 {
