@@ -452,11 +452,12 @@ void job_deploy(struct job_master *jm)
 	job_post(jm, read_all, on_read, w);
 }
 
-/* What the TaskManager will say again, however often it is asked.  Of a job that another
- * coordinator began, an attempt may still be ending that has what the new one asks for. */
+/* What the TaskManager will say again, however often it is asked.  An attempt may still be ending
+ * that has what this one asks for: of another job, of which the TaskManager knows (-EAGAIN), or of
+ * this job, which another coordinator began. */
 static bool is_for_good(const struct job_master *jm, int status)
 {
-	if (status == -EBUSY && jm->is_recovery)
+	if (status == -EAGAIN || (status == -EBUSY && jm->is_recovery))
 		return false;
 	return !jm->was_deployed || status == -EBADMSG || status == -EINVAL || status == -ENOMEM;
 }

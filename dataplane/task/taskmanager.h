@@ -57,8 +57,9 @@ void taskmanager_stop(struct taskmanager *tm);
 void taskmanager_destroy(struct taskmanager *tm);
 
 /* Builds all tasks of `d`, restores their state, opens their operators (blocking reads) and
- * attaches them to workers.  All or nothing: -ENOMEM (does not fit), -EINVAL, -EBADMSG (state
- * refused), -EIO ..., with one line.  Tasks report RUNNING when their worker has taken them. */
+ * attaches them to workers.  All or nothing: -ENOMEM (does not fit), -EAGAIN (not yet: what has
+ * ended is not all gone), -EINVAL, -EBADMSG (state refused), -EIO ..., with one line.  Tasks report
+ * RUNNING when their worker has taken them. */
 int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 		char error[TASKMANAGER_ERROR_BYTES]);
 

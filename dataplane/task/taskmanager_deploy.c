@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "dataplane/wire/buf.h"
@@ -154,6 +155,11 @@ static int deploy(struct taskmanager *tm, const struct deployment *d,
 	return 0;
 }
 
+static bool is_for_want(int status)
+{
+	return status == -ENOMEM || status == -EBUSY;
+}
+
 int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 		char error[TASKMANAGER_ERROR_BYTES])
 {
@@ -163,6 +169,11 @@ int taskmanager_deploy(struct taskmanager *tm, const struct deployment *d,
 	taskmanager_free_groups(tm);
 	do {
 		status = deploy(tm, d, error);
-	} while ((status == -ENOMEM || status == -EBUSY) && await_free(tm, &rounds));
-	return status;
+	} while (is_for_want(status) && await_free(tm, &rounds));
+	if (!is_for_want(status) || !is_any_ending(tm))
+		return status;
+	size_t at = strlen(error);
+	snprintf(error + at, TASKMANAGER_ERROR_BYTES - at,
+			"; or wait: tasks that have ended still hold a part");
+	return -EAGAIN;
 }

@@ -214,6 +214,15 @@ Test(job_failover, under_another_coordinator_waits_for_what_attempts_of_the_one_
 	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING) && record()->confirmed_id > 1);
 }
 
+Test(job_failover, waits_at_its_first_start_for_what_is_about_to_come_free)
+{
+	fake_task_manager_behaviour(tm = join("tm-1"))->deploy_status = -EAGAIN;
+	submit(counting, "none");
+	WAIT_UNTIL(record()->deploy_count >= 2);
+	fake_task_manager_behaviour(tm)->deploy_status = 0;
+	WAIT_UNTIL(is_in(JOB_STATUS_RUNNING) && record()->confirmed_id >= 1);
+}
+
 Test(job_failover, does_not_wait_at_its_first_start_for_what_another_job_holds)
 {
 	fake_task_manager_behaviour(tm = join("tm-1"))->deploy_status = -EBUSY;
