@@ -2,7 +2,6 @@
 
 from faults import compile_shared
 from harness import FAILURE, expect, expect_equal
-from processes import end
 
 RECORDS = 3000
 
@@ -41,10 +40,8 @@ def test(w):
     compile_shared(w, "big_records.c", "big.so", "-Wall", "-Werror")
     job = w.write("job.yaml", JOB)
     run = w.run(job, {"dealt.delay": "1 ms"})
-    newest = w.wait_for_checkpoint(3)
-    for pid in run.taskmanagers():
-        end(pid)
-    w.wait_for_checkpoint(newest + 3)
+    w.wait_for_checkpoint(3)
+    w.kill(run.taskmanagers())
     summary = run.summary()
     expect(summary["restarts"] >= 1, f"it was started again: {summary}")
     expect_whole(summary["counters"], "hashed", 1)

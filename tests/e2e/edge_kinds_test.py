@@ -2,7 +2,6 @@
 
 from captures import flows_capture
 from harness import expect, expect_equal, expect_same_lines
-from processes import end
 
 RECORDS = 400_000
 
@@ -60,10 +59,8 @@ edges:
 
 
 def kill_midway(w, run, state="state"):
-    newest = w.wait_for_checkpoint(3, state)
-    for pid in run.taskmanagers():
-        end(pid)
-    w.wait_for_checkpoint(newest + 3, state)
+    w.wait_for_checkpoint(3, state)
+    w.kill(run.taskmanagers(), state=state)
 
 
 def digests(w):

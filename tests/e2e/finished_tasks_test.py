@@ -4,7 +4,7 @@ import os
 
 from captures import flows_capture
 from harness import DONE, expect, expect_equal, expect_same_lines
-from processes import end, free_port
+from processes import free_port
 
 # `short` and all behind it finishes first; of `files` one subtask has the short file.
 JOB = """\
@@ -81,9 +81,7 @@ def test(w):
 
     # Twice: what was restored as finished is written down as finished again.
     for _ in range(2):
-        for pid in run.taskmanagers():
-            end(pid)
-        newest = w.wait_for_checkpoint(newest + 4, "out")
+        newest = w.kill(run.taskmanagers(), 4, "out")
         expect_equal(finished_in(w, w.checkpoints("out")[newest]), finished,
                      "finished after a restore")
     summary = run.summary()

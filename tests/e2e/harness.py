@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.request
 
-from processes import descendants, end_descendants, program_of, reap
+from processes import descendants, end, end_descendants, program_of, reap
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 DATA = os.path.join(ROOT, "tests", "data")
@@ -249,6 +249,13 @@ class World:
         return self.wait_for(
             lambda: self.newest_checkpoint(state) >= number and self.newest_checkpoint(state),
             f"checkpoint {number} completes", seconds)
+
+    def kill(self, pids, more=3, state="state"):
+        """kill -9 of all these; waits for so many more checkpoints than there are then, and returns
+        the id of the newest.  What was there before tells nothing: some complete meanwhile."""
+        for pid in pids:
+            end(pid)
+        return self.wait_for_checkpoint(self.newest_checkpoint(state) + more, state)
 
     def parts(self, output):
         """Committed part files of an output directory."""

@@ -5,7 +5,6 @@ import re
 
 from captures import flows_capture
 from harness import INTERRUPTED, JOBS, expect, expect_equal, expect_same_lines
-from processes import end
 
 RECORDS = 450_000
 # Subtasks of the source and of what stands behind the exchange.
@@ -32,9 +31,7 @@ def live_through(w, name, lives, sets, state, options=()):
             break
         w.wait_for_checkpoint(w.newest_checkpoint(state) + PAUSE, state)
         if index == 2:  # also from there, before a checkpoint of this parallelism is old
-            for pid in run.taskmanagers():
-                end(pid)
-            w.wait_for_checkpoint(w.newest_checkpoint(state) + PAUSE, state)
+            w.kill(run.taskmanagers(), PAUSE, state)
         run.interrupt()
         run.summary(status=INTERRUPTED)
     return run.summary()

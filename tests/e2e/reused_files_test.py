@@ -7,7 +7,6 @@ import json
 import os
 
 from harness import expect, expect_equal
-from processes import end
 
 RECORDS = 250_000
 METADATA = "_metadata"
@@ -69,9 +68,7 @@ def test(w):
     run = w.count(RECORDS, rate=50_000, config={"execution.checkpointing.interval": "50 ms"})
     w.wait_for(Lives(w).look, "files are written over")
     copy = make_copy(w)
-    newest = w.newest_checkpoint()
-    end(run.taskmanagers()[0])
-    w.wait_for_checkpoint(newest + 4)
+    w.kill(run.taskmanagers()[:1], 4)
     w.wait_for(Lives(w).look, "files of the new attempts are written over")
     run.interrupt()
     run.wait()

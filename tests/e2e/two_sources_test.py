@@ -2,7 +2,6 @@
 
 from captures import flows_capture
 from harness import expect, expect_same_lines
-from processes import end
 
 JOB = """\
 name: two-sources
@@ -40,9 +39,7 @@ def test(w):
     run = w.run(job, {"sink.path": w.path("out"), "long-source.rate": 10_000})
     # The short one has ended with the first of these; the long one has not.
     newest = w.wait_for_checkpoint(5)
-    newest = w.wait_for_checkpoint(newest + 5)
-    for pid in run.taskmanagers():
-        end(pid)
-    w.wait_for_checkpoint(newest + 3)
+    w.wait_for_checkpoint(newest + 5)
+    w.kill(run.taskmanagers())
     run.summary()
     expect_same_lines(w.lines("out"), w.lines("calm"), "output after kill -9")

@@ -7,7 +7,6 @@ import time
 from captures import flows_capture
 from faults import compile_shared
 from harness import DONE, INTERRUPTED, expect, expect_equal, expect_same_lines
-from processes import end
 
 JOB = """\
 name: overtaken
@@ -75,9 +74,7 @@ def test(w):
     w.wait_for_checkpoint(1, state="unaligned")
     stand_still(w)
     for pid in run.taskmanagers():
-        newest = w.newest_checkpoint("unaligned")
-        end(pid)
-        w.wait_for_checkpoint(newest + 2, state="unaligned")
+        w.kill([pid], 2, "unaligned")
     stand_still(w)
     run.interrupt()
     run.summary(status=INTERRUPTED)
