@@ -12,7 +12,7 @@ config:
 vertices:
   - uid: make
     parallelism: 2
-    operators: [{uid: source, plugin: big.so, type: big-source, records: 3000, rate: 1000}]
+    operators: [{uid: source, plugin: big.so, type: big-source, records: 3000}]
   - uid: keyed
     parallelism: 3
     operators: [{uid: hashed, plugin: big.so, type: big-sink}]
@@ -39,7 +39,7 @@ def expect_whole(counters, uid, times):
 def test(w):
     compile_shared(w, "big_records.c", "big.so", "-Wall", "-Werror")
     job = w.write("job.yaml", JOB)
-    run = w.run(job, {"dealt.delay": "1 ms"})
+    run = w.run(job, {"source.rate": 1000, "dealt.delay": "1 ms"})
     w.wait_for_checkpoint(3)
     w.kill(run.taskmanagers())
     summary = run.summary()

@@ -13,7 +13,7 @@ vertices:
   - uid: make
     parallelism: 2
     operators:
-      - {uid: generator, type: generator, records: 400000, rate: 160000, keys: 1000}
+      - {uid: generator, type: generator, records: 400000, keys: 1000}
   - uid: same
     parallelism: 2
     operators: [{uid: forwarded, type: digest-sink}]
@@ -65,7 +65,7 @@ def kill_midway(w, run, state="state"):
 
 def digests(w):
     job = w.write("edges.yaml", DIGESTS)
-    run = w.run(job)
+    run = w.run(job, {"generator.rate": 160_000})
     kill_midway(w, run)
     summary = run.summary()
     expect(summary["restarts"] >= 1, f"it was started again: {summary}")

@@ -30,6 +30,11 @@ class Failed(Exception):
     """The product did not do what the test wants."""
 
 
+class TooSoon(Failed):
+    """The run was over before the test could do to it what it is about: it may have another, slower
+    one, since a disk of this host may stand still for as long as the input lasts."""
+
+
 class Skip(Exception):
     """The test cannot run here; the reason is shown."""
 
@@ -119,9 +124,10 @@ def fetch(port, path):
 class World:
     """One test's directory and processes."""
 
-    def __init__(self, build, factor=1.0, keep=False):
+    def __init__(self, build, factor=1.0, keep=False, slowness=1):
         self.build = os.path.abspath(build)
         self.factor = factor  # how much longer things may take here
+        self.slowness = slowness  # how much longer sources with a rate take
         self.keep = keep
         self.dir = tempfile.mkdtemp(prefix="weir-e2e-")
         os.chmod(self.dir, 0o755)
@@ -197,6 +203,8 @@ class World:
         for key, value in {**self.settings(state), **(config or {})}.items():
             words += ["-D", f"{key}={value}"]
         for key, value in (sets or {}).items():
+            if key.endswith(".rate") and isinstance(value, int) and value > 0:
+                value = max(1, int(value / self.slowness))
             words += ["--set", f"{key}={value}"]
         run = Run(self, words, {**os.environ, **(env or {})})
         self.runs.append(run)
@@ -228,7 +236,7 @@ class World:
             if value:
                 return value
             if is_over:
-                raise Failed(f"the run ended before: {what}\n" + self.runs[-1].stderr()[-2000:])
+                raise TooSoon(f"the run ended before: {what}\n" + self.runs[-1].stderr()[-2000:])
             time.sleep(0.01)
         raise Failed(f"not within {seconds * self.factor} s: {what}\n"
                      + (self.runs[-1].stderr()[-2000:] if self.runs else ""))

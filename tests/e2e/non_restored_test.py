@@ -11,7 +11,7 @@ vertices:
 """
 BRANCH = """\
   - uid: {0}-make
-    operators: [{{uid: {0}, type: generator, records: 600000, rate: 300000, keys: 1024}}]
+    operators: [{{uid: {0}, type: generator, records: 600000, keys: 1024}}]
   - uid: {0}-counting
     operators:
       - {{uid: {0}-count, type: keyed-count, keys-max: 4096}}
@@ -34,7 +34,7 @@ def digest(summary):
 def test(w):
     both, one = job(w, "both.yaml", ("kept", "gone")), job(w, "one.yaml", ("kept",))
     calm = w.run(one, state="calm").summary()
-    run = w.run(both)
+    run = w.run(both, {"kept.rate": 300_000, "gone.rate": 300_000})
     w.wait_for_checkpoint(2)
     run.interrupt()
     run.summary(status=INTERRUPTED)
