@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ROUNDS = 200, UP_TRIES = 3000, GAP_US_MAX = 300 };
+enum { ROUNDS = 200, UP_TRIES = 100000, GAP_US_MAX = 300 };
 
 static struct port *plug(const char *directory, int round, const char *role)
 {

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUNDS = 150, UP_TRIES = 3000, BURST = 32, FRAME_BYTES = 1500, TURNS_MIN = 50, USERS = 8 };
+enum { ROUNDS = 150, UP_TRIES = 100000, BURST = 32, FRAME_BYTES = 1500, TURNS_MIN = 50, USERS = 8 };
 
 /* The end that stays. */
 struct survivor {
