@@ -64,15 +64,13 @@ static enum packet_reason parse_ip4(const uint8_t *at, uint32_t left, struct pac
 	/* A total length of 0 is left to the network card by the sender (segmentation offload). */
 	if (header_bytes < IP4_BYTES || (total_bytes != 0 && total_bytes < header_bytes))
 		return PACKET_MALFORMED_IP;
-	if (left < header_bytes)
-		return PACKET_TRUNCATED_IP;
 	memcpy(packet->key.source, at + 12, 4);
 	memcpy(packet->key.destination, at + 16, 4);
 	packet->key.ip_version = 4;
 	packet->key.protocol = at[9];
 	if (total_bytes != 0 && total_bytes < left)
 		left = total_bytes; /* what follows is padding */
-	if (offset == 0)
+	if (offset == 0 && left > header_bytes)
 		parse_transport(at + header_bytes, left - header_bytes, packet);
 	return PACKET_IS_FLOW;
 }

@@ -27,7 +27,7 @@
  * UNSUPPORTED_ENCAPSULATION  there may be IP in it, behind headers that are not stepped over
  * TRUNCATED_LINK             ends before it is clear what the frame carries
  * NO_IP                      carries something else: ARP, LLDP, LCP ...
- * TRUNCATED_IP               not all of the IP header was captured (of IPv6, the fixed part)
+ * TRUNCATED_IP               not all of the fixed part of the IP header was captured
  * MALFORMED_IP               wrong version, or a header or total length below what it must be
  */
 enum packet_reason {

@@ -362,8 +362,22 @@ Test(packet_parse, options_stand_in_front_of_the_ports)
 	f.bytes[0] = 0x46;
 	frame_u32(&f, 0x94040000);
 	frame_udp(&f);
-	cr_expect_eq(parse_size(DLT_RAW, 23), PACKET_TRUNCATED_IP);
 	expect_ip4_udp(DLT_RAW, "router alert");
+}
+
+Test(packet_parse, options_that_are_cut_off_leave_a_flow_without_ports)
+{
+	frame_ip4(&f, 17, 8 + 12, 0);
+	f.bytes[0] = 0x47;
+	frame_u32(&f, 0x94040000);
+	frame_u32(&f, 0x12340035); /* no ports */
+	for (uint32_t size = 20; size < 28; size++) {
+		cr_assert_eq(parse_size(DLT_RAW, size), PACKET_IS_FLOW);
+		cr_expect_eq(packet.key.destination[3], 2);
+		cr_expect_eq(packet.key.protocol, 17);
+		cr_expect_eq(packet.key.source_port, 0);
+		cr_expect_eq(packet.key.destination_port, 0);
+	}
 }
 
 Test(packet_parse, the_first_fragment_has_ports_and_later_ones_have_none)
