@@ -14,6 +14,8 @@ enum {
 	STEPS_MAX = 64, /* headers in front of IP; more is an attack or garbage */
 };
 
+enum { LINK_TYPE_RAW_OPENBSD = 14 }; /* raw IP by OpenBSD's number, elsewhere without a name */
+
 enum {
 	TYPE_COOKED_ETHER = 0x0003,
 	TYPE_COOKED_LLC = 0x0004,
@@ -357,7 +359,7 @@ static enum step step_loopback_net(struct link_walk *w)
 	return follow_family((uint32_t)link_u16(at) << 16 | link_u16(at + 2));
 }
 
-/* In the order of the machine that captured; an EtherType may stand there as well. */
+/* In the order of the machine that captured; an EtherType or PPP may stand there as well. */
 static enum step step_loopback(struct link_walk *w)
 {
 	const uint8_t *at = w->at;
@@ -367,8 +369,8 @@ static enum step step_loopback(struct link_walk *w)
 	uint32_t value = (uint32_t)link_u16(at) << 16 | link_u16(at + 2);
 	if ((value & 0xffff) == 0)
 		value = __builtin_bswap32(value);
-	if (value == 0xff030021u)
-		return STEP_IP;
+	if (value >> 16 == 0xff03u)
+		return follow_ppp((uint16_t)value);
 	if ((value & 0xffff0000u) != 0)
 		return STEP_NO_IP;
 	return value > ETHER_LENGTH_MAX ? follow_type(w, (uint16_t)value) : follow_family(value);
@@ -391,6 +393,7 @@ static bool first_step(uint32_t link_type, enum step *step)
 			{DLT_LINUX_SLL, STEP_COOKED},
 			{DLT_LINUX_SLL2, STEP_COOKED2},
 			{DLT_RAW, STEP_IP_BY_VERSION},
+			{LINK_TYPE_RAW_OPENBSD, STEP_IP_BY_VERSION},
 			{DLT_IPV4, STEP_IP},
 			{DLT_IPV6, STEP_IP6},
 			{DLT_NULL, STEP_LOOPBACK},

@@ -116,6 +116,8 @@ Test(packet_parse, raw_ip_is_told_apart_by_its_version)
 	frame_ip6_udp(&f);
 	expect_ip6(DLT_RAW, 17, 0x1234);
 	frame_ip6_udp(&f);
+	expect_ip6(14, 17, 0x1234); /* OpenBSD's number of it */
+	frame_ip6_udp(&f);
 	expect_ip6(DLT_IPV6, 17, 0x1234);
 	frame_ip4_udp(&f);
 	expect_reason(DLT_IPV6, PACKET_MALFORMED_IP);
@@ -148,6 +150,19 @@ Test(packet_parse, bsd_loopback_may_have_either_byte_order)
 		frame_ip6_udp(&f);
 		expect_ip6(DLT_LOOP, 17, 0x1234);
 	}
+}
+
+Test(packet_parse, bsd_loopback_may_be_ppp)
+{
+	frame_u32(&f, 0xff030021);
+	frame_ip4_udp(&f);
+	expect_ip4_udp(DLT_NULL, "IPv4");
+	frame_u32(&f, 0xff030057);
+	frame_ip6_udp(&f);
+	expect_ip6(DLT_NULL, 17, 0x1234);
+	frame_u32(&f, 0xff03c021);
+	frame_zeros(&f, 8);
+	expect_reason(DLT_NULL, PACKET_NO_IP);
 }
 
 Test(packet_parse, ppp_may_have_address_and_control_and_a_short_protocol)
