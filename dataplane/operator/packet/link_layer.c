@@ -28,13 +28,18 @@ enum {
 	TYPE_MPLS = 0x8847,
 	TYPE_MPLS_MULTICAST = 0x8848,
 	TYPE_PPPOE = 0x8864,
+	TYPE_JUMBO_LLC = 0x8870,
 	TYPE_PROVIDER_VLAN = 0x88a8,
 	TYPE_MACSEC = 0x88e5,
 	TYPE_BACKBONE = 0x88e7,
+	TYPE_FABRIC_PATH = 0x8903,
 	TYPE_CISCO_METADATA = 0x8909,
+	TYPE_VN_TAG = 0x8926,
 	TYPE_HSR = 0x892f,
+	TYPE_E_TAG = 0x893f,
 	TYPE_NSH = 0x894f,
 	TYPE_OLD_VLAN = 0x9100,
+	TYPE_ARISTA = 0xd28b,
 	TYPE_REDUNDANCY = 0xf1c1,
 };
 
@@ -97,20 +102,38 @@ static void shorten(struct link_walk *w, uint32_t bytes)
 		w->left = bytes;
 }
 
-static enum step follow_type(struct link_walk *w, uint16_t type)
+/* A time stamp that a switch put in: subtype, version, and the time in 64 or 48 bits. */
+static enum step skip_arista(struct link_walk *w)
+{
+	if (w->left < 4)
+		return STEP_TRUNCATED;
+	if (link_u16(w->at) != 1)
+		return STEP_UNSUPPORTED;
+	switch (w->at[3]) {
+	case 0x10:
+		return skip_to(w, 4 + 8, STEP_TYPE);
+	case 0x20:
+		return skip_to(w, 4 + 6, STEP_TYPE);
+	default:
+		return STEP_UNSUPPORTED;
+	}
+}
+
+static enum step step_over_type(struct link_walk *w, uint16_t type)
 {
 	switch (type) {
-	case TYPE_IP4:
-		return STEP_IP;
-	case TYPE_IP6:
-		return STEP_IP6;
 	case TYPE_VLAN:
 	case TYPE_PROVIDER_VLAN:
 	case TYPE_OLD_VLAN:
 		return skip_to(w, 2, STEP_TYPE);
 	case TYPE_HSR:
 	case TYPE_REDUNDANCY:
+	case TYPE_VN_TAG:
 		return skip_to(w, 4, STEP_TYPE);
+	case TYPE_E_TAG:
+		return skip_to(w, 6, STEP_TYPE);
+	case TYPE_JUMBO_LLC:
+		return STEP_LLC;
 	case TYPE_MPLS:
 	case TYPE_MPLS_MULTICAST:
 		return STEP_MPLS;
@@ -120,6 +143,10 @@ static enum step follow_type(struct link_walk *w, uint16_t type)
 		return STEP_ETHER;
 	case TYPE_BACKBONE:
 		return skip_to(w, 4, STEP_ETHER);
+	case TYPE_FABRIC_PATH:
+		return skip_to(w, 2, STEP_ETHER);
+	case TYPE_ARISTA:
+		return skip_arista(w);
 	case TYPE_TRILL:
 	case TYPE_PPP:
 	case TYPE_MACSEC:
@@ -129,6 +156,14 @@ static enum step follow_type(struct link_walk *w, uint16_t type)
 	default:
 		return STEP_NO_IP;
 	}
+}
+
+/* Most packets are IP, so that comes first. */
+static enum step follow_type(struct link_walk *w, uint16_t type)
+{
+	if (type == TYPE_IP4)
+		return STEP_IP;
+	return type == TYPE_IP6 ? STEP_IP6 : step_over_type(w, type);
 }
 
 static enum step step_type(struct link_walk *w)

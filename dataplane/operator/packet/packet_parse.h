@@ -3,8 +3,8 @@
 /*
  * packet_parse: from the captured bytes of a frame to the flow it belongs to.
  *
- * Steps over VLAN tags, MPLS labels, Ethernet pseudowires, PPPoE and LLC/SNAP down to the outermost
- * IP header; what that header carries, a tunnel too, is its payload.
+ * Steps over VLAN tags and other tags of switches, MPLS labels, Ethernet pseudowires, PPPoE and
+ * LLC/SNAP down to the outermost IP header; what that header carries, a tunnel too, is its payload.
  *
  * Place    operator/packet; pure.
  * Thread   any; no state.

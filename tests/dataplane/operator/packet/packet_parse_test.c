@@ -79,6 +79,10 @@ Test(packet_parse, ethernet_with_llc_carries_ip)
 	frame_add(&f, "\x06\x06\x03", 3);
 	frame_ip4_udp(&f);
 	expect_ip4_udp(DLT_EN10MB, "llc");
+	frame_ether(&f, 0x8870); /* of a jumbo frame */
+	frame_add(&f, "\xaa\xaa\x03\0\0\0\x08\0", 8);
+	frame_ip4_udp(&f);
+	expect_ip4_udp(DLT_EN10MB, "snap without a length");
 	frame_ether(&f, 38);
 	frame_add(&f, "\x42\x42\x03\0\0\0\0\0", 8);
 	frame_zeros(&f, 30);
@@ -225,6 +229,38 @@ Test(packet_parse, stacks_of_vlan_tags_are_stepped_over)
 		frame_ip4_udp(&f);
 		expect_ip4_udp(DLT_EN10MB, "two tags");
 	}
+}
+
+Test(packet_parse, other_tags_of_switches_are_stepped_over)
+{
+	static const struct {
+		const char *tag; /* behind it an EtherType */
+		uint32_t bytes;
+		const char *what;
+	} tags[] = {
+			{"\x89\x3f\0\5\0\6\0\0", 8, "E-tag"},
+			{"\x89\x26\0\0\0\1", 6, "VN-tag"},
+			{"\xd2\x8b\0\1\0\x10tttttttt", 14, "time, TAI"},
+			{"\xd2\x8b\0\1\1\x10tttttttt", 14, "time, UTC"},
+			{"\xd2\x8b\0\1\0\x20tttttt", 12, "short time, TAI"},
+			{"\xd2\x8b\0\1\1\x20tttttt", 12, "short time, UTC"},
+			{"\x89\x03\x40\x20\xb8\0\0\0\0\2\2\0\0\0\0\1", 16, "FabricPath"},
+	};
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		frame_ether(&f, 0x8100);
+		frame_u16(&f, 7);
+		frame_add(&f, tags[i].tag, tags[i].bytes);
+		frame_u16(&f, 0x0800);
+		frame_ip4_udp(&f);
+		expect_ip4_udp(DLT_EN10MB, tags[i].what);
+	}
+	frame_ether(&f, 0xd28b);
+	frame_u32(&f, 0x00010030); /* a time of another size */
+	expect_reason(DLT_EN10MB, PACKET_UNSUPPORTED_ENCAPSULATION);
+	frame_ether(&f, 0xd28b);
+	frame_u16(&f, 1);
+	expect_reason(DLT_EN10MB, PACKET_TRUNCATED_LINK);
 }
 
 Test(packet_parse, a_stack_without_end_is_given_up)
