@@ -31,7 +31,7 @@ static const uint64_t second_ns = 1000000000;
 struct interface {
 	uint32_t link_type; /* DLT_* */
 	uint32_t snap;
-	uint64_t ticks_per_second;
+	unsigned __int128 ticks_per_second;
 	int64_t offset_s;
 };
 
@@ -136,10 +136,10 @@ static enum capture_end next_block(struct pcapng *p, char text[CAPTURE_TEXT_BYTE
 		p->type = read_u32(p, head);
 	}
 	uint32_t total = read_u32(p, head + 4);
-	if (total < HEAD_BYTES + TAIL_BYTES + early || total % 4 != 0 ||
-			total > PCAPNG_BLOCK_BYTES_MAX)
+	if (total < HEAD_BYTES + TAIL_BYTES + early || total > PCAPNG_BLOCK_BYTES_MAX)
 		return damaged(p, text, "a block of %u bytes", total);
-	p->body_bytes = total - HEAD_BYTES - TAIL_BYTES;
+	/* The bytes are padded, even where an old writer left that out of the length. */
+	p->body_bytes = (total + 3) / 4 * 4 - HEAD_BYTES - TAIL_BYTES;
 	if (!make_room(p, p->body_bytes + TAIL_BYTES)) {
 		snprintf(text, CAPTURE_TEXT_BYTES, "no memory for a block of %u bytes", total);
 		return CAPTURE_UNREADABLE;
@@ -155,26 +155,21 @@ static enum capture_end next_block(struct pcapng *p, char text[CAPTURE_TEXT_BYTE
 
 /* ---- interfaces ------------------------------------------------------------------------------ */
 
-/* A negative power of 10, or of 2 with the top bit; false: more than 64 bits hold. */
-static bool resolution_of(uint8_t code, uint64_t *ticks_per_second)
+/* A negative power of 10, or of 2 with the top bit. */
+static unsigned __int128 resolution_of(uint8_t code)
 {
+	enum { POWER_OF_10_MAX = 38 }; /* in 128 bits; at any finer, 64 bits of ticks are 0 ns */
 	uint32_t power = code & 0x7f;
+	unsigned __int128 ticks_per_second = 1;
 
-	*ticks_per_second = 1;
-	if ((code & 0x80) != 0) {
-		if (power > 63)
-			return false;
-		*ticks_per_second <<= power;
-		return true;
-	}
-	if (power > 19)
-		return false;
-	for (uint32_t i = 0; i < power; i++)
-		*ticks_per_second *= 10;
-	return true;
+	if ((code & 0x80) != 0)
+		return ticks_per_second << power;
+	for (uint32_t i = 0; i < power && i < POWER_OF_10_MAX; i++)
+		ticks_per_second *= 10;
+	return ticks_per_second;
 }
 
-static bool read_options(const struct pcapng *p, uint32_t at, struct interface *interface)
+static void read_options(const struct pcapng *p, uint32_t at, struct interface *interface)
 {
 	while (at + 4 <= p->body_bytes) {
 		uint16_t code = read_u16(p, p->body + at);
@@ -183,14 +178,12 @@ static bool read_options(const struct pcapng *p, uint32_t at, struct interface *
 		at += 4;
 		if (code == OPTION_END || bytes > p->body_bytes - at)
 			break;
-		if (code == OPTION_RESOLUTION && bytes >= 1 &&
-				!resolution_of(p->body[at], &interface->ticks_per_second))
-			return false;
+		if (code == OPTION_RESOLUTION && bytes >= 1)
+			interface->ticks_per_second = resolution_of(p->body[at]);
 		if (code == OPTION_OFFSET && bytes >= 8)
 			interface->offset_s = (int64_t)read_u64(p, p->body + at);
 		at += (bytes + 3u) / 4 * 4;
 	}
-	return true;
 }
 
 static enum capture_end add_interface(struct pcapng *p, char text[CAPTURE_TEXT_BYTES])
@@ -214,8 +207,7 @@ static enum capture_end add_interface(struct pcapng *p, char text[CAPTURE_TEXT_B
 	uint16_t link_type = read_u16(p, p->body);
 	*interface = (struct interface){link_type == LINK_TYPE_RAW ? DLT_RAW : link_type,
 			read_u32(p, p->body + 4), 1000000, 0};
-	if (!read_options(p, 8, interface))
-		return damaged(p, text, "an interface whose clock is finer than 64 bits count");
+	read_options(p, 8, interface);
 	p->interface_count++;
 	return CAPTURE_GOES_ON;
 }

@@ -146,6 +146,45 @@ Test(capture_file, times_beyond_64_bits_are_kept_away_from_their_ends)
 	cr_expect_eq(seen.time_ns[0], INT64_C(9200000000000000000));
 }
 
+Test(capture_file, a_clock_of_any_resolution_is_read)
+{
+	struct capture_writer w;
+
+	capture_writer_open(&w, path, CAPTURE_PCAPNG, 1);
+	capture_writer_add_interface(&w, 1, 0, 20);
+	capture_writer_add_interface(&w, 1, 0, 127);
+	capture_writer_add_interface(&w, 1, 0, 0x80 | 64);
+	capture_writer_add_interface(&w, 1, 0, 0x80 | 127);
+	capture_writer_add_on(&w, 1, UINT64_C(5000000000000000000), "a", 1);
+	capture_writer_add_on(&w, 2, UINT64_MAX, "b", 1);
+	capture_writer_add_on(&w, 3, UINT64_C(1) << 63, "c", 1);
+	capture_writer_add_on(&w, 4, UINT64_MAX, "d", 1);
+	capture_writer_close(&w);
+	cr_assert_eq(read_all(), CAPTURE_ENDED, "%s", text);
+	cr_assert_eq(seen.count, 4);
+	cr_expect_eq(seen.time_ns[0], 50000000);
+	cr_expect_eq(seen.time_ns[1], 0);
+	cr_expect_eq(seen.time_ns[2], 500000000);
+	cr_expect_eq(seen.time_ns[3], 0);
+}
+
+Test(capture_file, a_block_may_say_its_length_without_its_padding)
+{
+	/* As the first writers of the format did: the bytes are padded, the lengths are not. */
+	static const uint32_t old[] = {2, 12 + 20 + 3, 0, 0, 9, 3, 71, 0x00616161, 12 + 20 + 3};
+	struct capture_writer w;
+
+	capture_writer_open(&w, path, CAPTURE_PCAPNG, 1);
+	cr_assert_eq(fwrite(old, sizeof(old), 1, w.file), 1);
+	capture_writer_add(&w, 5, "b", 1, 60);
+	capture_writer_close(&w);
+	cr_assert_eq(read_all(), CAPTURE_ENDED, "%s", text);
+	cr_assert_eq(seen.count, 2);
+	cr_expect_eq(seen.captured[0], 3);
+	cr_expect_eq(seen.first_byte[0], 'a');
+	cr_expect_eq(seen.first_byte[1], 'b');
+}
+
 Test(capture_file, seconds_of_pcap_have_no_sign)
 {
 	struct capture_writer w;
