@@ -202,10 +202,11 @@ Test(capture_file, seconds_of_pcap_have_no_sign)
 Test(capture_file, what_is_no_capture_has_its_own_error)
 {
 	static const char *const texts[] = {"no", "This is a text.", "\x0a\x0d\x0d\x0a",
-			"\x0a\x0d\x0d\x0a\x1c\1\1\1\x4d\x3c\x2b\x1b"};
+			"\x0a\x0d\x0d\x0a\x1c\1\1\1\x4d\x3c\x2b\x1b",
+			"\xd4\xc3\xb2\xa1\2"};
 	struct capture_file *f = NULL;
 
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		FILE *out = fopen(path, "wb");
 
 		fputs(texts[i], out);
