@@ -102,7 +102,9 @@ static int open_pcap(struct capture_file *f, char text[CAPTURE_TEXT_BYTES])
 			f->stream, PCAP_TSTAMP_PRECISION_NANO, reason);
 	if (f->pcap == NULL)
 		return refuse(f->path, -ENOTSUP, text, "%s", reason);
-	f->link_type = (uint32_t)pcap_datalink(f->pcap);
+	/* Records have 16 bits for it, and so have all that are given out. */
+	int link_type = pcap_datalink(f->pcap);
+	f->link_type = link_type < UINT16_MAX ? (uint32_t)link_type : UINT16_MAX;
 	return 0;
 }
 

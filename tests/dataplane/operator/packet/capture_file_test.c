@@ -199,6 +199,17 @@ Test(capture_file, seconds_of_pcap_have_no_sign)
 	cr_expect_eq(seen.time_ns[1], INT64_C(4294967295999999000));
 }
 
+Test(capture_file, a_link_type_of_more_than_16_bits_is_not_taken_for_another)
+{
+	struct capture_writer w;
+
+	capture_writer_open(&w, path, CAPTURE_PCAP, 0x10000 | DLT_EN10MB);
+	capture_writer_add(&w, 5, "a", 1, 60);
+	capture_writer_close(&w);
+	cr_assert_eq(read_all(), CAPTURE_ENDED);
+	cr_expect_eq(seen.link_type[0], UINT16_MAX); /* nobody's */
+}
+
 Test(capture_file, what_is_no_capture_has_its_own_error)
 {
 	static const char *const texts[] = {"no", "This is a text.", "\x0a\x0d\x0d\x0a",
