@@ -19,8 +19,9 @@
 #include "dataplane/checkpoint/task_state.h"
 #include "dataplane/operator/chain.h"
 
-/* Blocks of keyed state copied in one step: some 200 microseconds.  What a step leaves, the next
- * records copy themselves, block by block out of order, which takes twice the time. */
+/* Blocks of keyed state copied in one step: some 200 microseconds, if entries have 16 bytes.  What
+ * a step leaves, the next records copy themselves, block by block out of order, which takes twice
+ * the time. */
 enum { STEP_BLOCKS = 4096 };
 
 int subtask_checkpoint_coordinator_create(struct subtask_checkpoint_coordinator **out,

@@ -93,7 +93,8 @@ struct keyed_snapshot *keyed_state_snapshot_begin(struct keyed_state *s);
 /* The next begin will work. */
 bool keyed_state_can_snapshot(const struct keyed_state *s);
 
-/* Copies up to `block_budget` more blocks.  True when everything has been copied. */
+/* Copies up to `block_budget` more blocks; of entries larger than 16 bytes fewer, which have no
+ * more bytes, or one.  True when everything has been copied. */
 bool keyed_snapshot_step(struct keyed_snapshot *x, uint32_t block_budget);
 
 /* Upper bound of the bytes this snapshot will have, known from its beginning. */

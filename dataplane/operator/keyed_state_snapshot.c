@@ -14,6 +14,9 @@ static_assert((int)KEYED_STATE_BLOCK_SLOTS == (int)KEYED_CHUNK_COUNT_MAX, "a blo
 /* To see that a block has been copied costs that much less than to copy it. */
 enum { LOOKS_PER_COPY = 64 };
 
+/* What a budget of blocks is of: entries of two words. */
+enum { BUDGET_ENTRY_BYTES = 16 };
+
 /* Blocks whose memory is asked for before they are copied: the copy waits for nothing else.  In a
  * walk the hardware helps, to the end of each page. */
 enum { BLOCKS_AHEAD = 4, WALK_BLOCKS_AHEAD = 3 };
@@ -221,9 +224,20 @@ void keyed_state_copy_block(struct keyed_state *s, uint64_t block)
 	}
 }
 
+/* Of larger entries fewer blocks take as long. */
+static uint32_t budget_for(const struct keyed_state *s, uint32_t block_budget)
+{
+	uint64_t blocks = (uint64_t)block_budget * BUDGET_ENTRY_BYTES / s->entry_bytes;
+
+	if (blocks >= block_budget)
+		return block_budget;
+	return blocks > 0 ? (uint32_t)blocks : 1;
+}
+
 bool keyed_snapshot_step(struct keyed_snapshot *x, uint32_t block_budget)
 {
 	struct keyed_state *s = x->table;
+	block_budget = budget_for(s, block_budget);
 	uint64_t end = x->next_block + (uint64_t)block_budget * LOOKS_PER_COPY;
 	uint32_t copied = 0;
 

@@ -425,6 +425,29 @@ Test(keyed_state, begins_no_snapshot_while_pieces_of_an_aborted_one_are_out)
 	free(memory);
 }
 
+/* Else a step of large entries would last as many times longer. */
+Test(keyed_state, copies_as_many_bytes_of_large_entries_in_a_step_as_of_small_ones)
+{
+	enum { ENTRIES = 4096, BUDGET = 16, BLOCK_BYTES = 64 * (8 + 1024) };
+	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 1024,
+		.entry_count_max = ENTRIES, .group_count = 1, .groups = {0, 0}, .snapshots_max = 1};
+	uint64_t seen = 0, now;
+	void *memory = aligned_alloc(KEYED_STATE_ALIGN_BYTES, keyed_state_memory_bytes(&config));
+	struct keyed_state *s = keyed_state_create_at(memory, &config);
+	void *value;
+
+	for (uint64_t key = 0; key < ENTRIES; key++)
+		cr_assert(keyed_state_put_batch(s, &key, 8, 1, &value));
+	struct keyed_snapshot *x = keyed_state_snapshot_begin(s);
+	for (bool is_copied = false; !is_copied; seen = now) {
+		is_copied = keyed_snapshot_step(x, BUDGET);
+		now = keyed_snapshot_filled(x);
+		cr_assert_leq(now - seen, BLOCK_BYTES + 8, "a step copies one block");
+	}
+	cr_assert_eq(keyed_snapshot_entry_count(x), ENTRIES);
+	free(memory);
+}
+
 Test(keyed_state, passes_over_entries_of_other_key_groups_in_a_restore)
 {
 	struct keyed_state_config config = {.key_bytes = 8, .value_bytes = 8,
