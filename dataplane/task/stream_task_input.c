@@ -264,7 +264,8 @@ uint32_t stream_task_take_input(struct stream_task *t)
 			t->next_gate = (t->next_gate + 1) % t->config.input_count;
 		}
 		t->not_before_ns = chain_take_not_before(t->config.chain);
-		if (t->not_before_ns > t->now_ns || is_turn_long(t) || has_begun_snapshot(t))
+		if (t->not_before_ns > t->now_ns || is_turn_long(t) ||
+				(work > 0 && has_begun_snapshot(t)))
 			break;
 	}
 	return work;

@@ -114,6 +114,26 @@ Test(stream_task_input, nothing_is_taken_between_a_snapshot_and_its_first_step)
 	task_fixture_close(&f);
 }
 
+Test(stream_task_input, a_snapshot_ends_no_turn_before_a_gate_that_has_something_is_asked)
+{
+	struct task_fixture f;
+
+	task_fixture_init(&f, 1);
+	f.chain.in_record_bytes = 16;
+	task_fixture_open(&f, 2, &TASK_EDGE, &TASK_EDGE, NULL);
+	task_fixture_begin(&f);
+	task_fixture_run(&f);
+	for (uint64_t gate = 0; gate < 2; gate++) {
+		for (uint64_t v = 0; v < 4; v++)
+			cr_assert(edge_send(&f.inputs[gate], 0, 0, v));
+		edge_push(&f.inputs[gate], 0);
+		task_fixture_trigger(&f, (int64_t)gate + 1);
+		stream_task_turn(f.task, f.clock.now_ns);
+		cr_assert_eq(f.chain.probes[0].taken, 4 * (gate + 1));
+	}
+	task_fixture_close(&f);
+}
+
 /* Moves with every look, so a call of an operator seems to last long. */
 static uint64_t passing_ns(struct clock *c)
 {
