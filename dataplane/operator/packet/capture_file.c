@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES_MAX = 4096, READ_BYTES = 256 * 1024, MAGIC_BYTES = 4, PCAP_HEAD_BYTES = 24 };
+enum { HEAD_BYTES_MAX = 4096, READ_BYTES = 256 * 1024, MAGIC_BYTES = 4 };
 
 static const int64_t time_max_ns = INT64_C(9200000000000000000);
 
@@ -88,8 +88,9 @@ static int identify(struct capture_file *f, int fd, char text[CAPTURE_TEXT_BYTES
 	if (got < MAGIC_BYTES || !is_magic(head))
 		return refuse(f->path, -EMEDIUMTYPE, text, "neither pcap nor pcapng");
 	f->is_pcapng = head[0] == 0x0a;
-	if (got < (f->is_pcapng ? 8 + MAGIC_BYTES : PCAP_HEAD_BYTES) ||
-			(f->is_pcapng && !is_pcapng_order(head + 8)))
+	bool is_whole = f->is_pcapng ? got >= 8 + MAGIC_BYTES && is_pcapng_order(head + 8)
+				     : got >= (ssize_t)sizeof(struct pcap_file_header);
+	if (!is_whole)
 		return refuse(f->path, -EMEDIUMTYPE, text, "neither pcap nor pcapng");
 	return 0;
 }
