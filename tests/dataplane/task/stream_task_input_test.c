@@ -13,6 +13,14 @@
 
 /* ---- input ---- */
 
+static void begin_with_two_gates(struct task_fixture *f)
+{
+	task_fixture_init(f, 1);
+	f->chain.in_record_bytes = 16;
+	task_fixture_open(f, 2, &TASK_EDGE, &TASK_EDGE, NULL);
+	task_fixture_begin(f);
+}
+
 static void send_watermark(struct task_fixture *f, uint32_t gate, int64_t watermark)
 {
 	output_gate_watermark(f->inputs[gate].out[0], watermark);
@@ -24,10 +32,7 @@ Test(stream_task_input, its_watermark_is_the_lowest_of_its_gates)
 {
 	struct task_fixture f;
 
-	task_fixture_init(&f, 1);
-	f.chain.in_record_bytes = 16;
-	task_fixture_open(&f, 2, &TASK_EDGE, &TASK_EDGE, NULL);
-	task_fixture_begin(&f);
+	begin_with_two_gates(&f);
 	send_watermark(&f, 0, 50);
 	EXPECT_JOURNAL(&f, ""); /* nothing is known of the other */
 	send_watermark(&f, 1, 20);
@@ -54,8 +59,7 @@ Test(stream_task_input, what_an_operator_leaves_stays_in_its_channel)
 	f.chain.probes[0].ask_not_before = 9000000;
 	task_fixture_open(&f, 1, &TASK_EDGE, &TASK_EDGE, NULL);
 	task_fixture_begin(&f);
-	for (uint64_t v = 0; v < 12; v++)
-		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_send_run(&f.inputs[0], 0, 0, 12);
 	edge_push(&f.inputs[0], 0);
 	task_fixture_run(&f);
 	task_fixture_expect_values(&f, 0, 5);
@@ -82,8 +86,7 @@ Test(stream_task_input, one_turn_takes_a_bounded_share_of_what_waits)
 	f.chain.in_record_bytes = 16;
 	task_fixture_open(&f, 1, &wide, NULL, NULL);
 	task_fixture_begin(&f);
-	for (uint64_t v = 0; v < 31 * 4; v++)
-		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_send_run(&f.inputs[0], 0, 0, 31 * 4);
 	edge_push(&f.inputs[0], 0);
 	stream_task_turn(f.task, f.clock.now_ns);
 	cr_assert_gt(f.chain.probes[0].taken, 0);
@@ -104,8 +107,7 @@ Test(stream_task_input, nothing_is_taken_between_a_snapshot_and_its_first_step)
 	task_fixture_begin(&f);
 	task_fixture_run(&f);
 	task_fixture_send(&f, 0, 0, &barrier);
-	for (uint64_t v = 0; v < 12; v++)
-		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_send_run(&f.inputs[0], 0, 0, 12);
 	edge_push(&f.inputs[0], 0);
 	cr_assert_gt(stream_task_turn(f.task, f.clock.now_ns), 0);
 	cr_assert_eq(f.chain.probes[0].taken, 0);
@@ -118,14 +120,10 @@ Test(stream_task_input, a_snapshot_ends_no_turn_before_a_gate_that_has_something
 {
 	struct task_fixture f;
 
-	task_fixture_init(&f, 1);
-	f.chain.in_record_bytes = 16;
-	task_fixture_open(&f, 2, &TASK_EDGE, &TASK_EDGE, NULL);
-	task_fixture_begin(&f);
+	begin_with_two_gates(&f);
 	task_fixture_run(&f);
 	for (uint64_t gate = 0; gate < 2; gate++) {
-		for (uint64_t v = 0; v < 4; v++)
-			cr_assert(edge_send(&f.inputs[gate], 0, 0, v));
+		edge_send_run(&f.inputs[gate], 0, 0, 4);
 		edge_push(&f.inputs[gate], 0);
 		task_fixture_trigger(&f, (int64_t)gate + 1);
 		stream_task_turn(f.task, f.clock.now_ns);
@@ -149,8 +147,7 @@ Test(stream_task_input, a_turn_ends_after_a_call_that_took_long)
 	f.chain.probes[0].take_max = 1;
 	task_fixture_open(&f, 1, &TASK_EDGE, &TASK_EDGE, NULL);
 	task_fixture_begin(&f);
-	for (uint64_t v = 0; v < 12; v++)
-		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_send_run(&f.inputs[0], 0, 0, 12);
 	edge_push(&f.inputs[0], 0);
 	f.clock.clock.now_ns = passing_ns;
 	stream_task_turn(f.task, f.clock.now_ns);
@@ -168,8 +165,7 @@ Test(stream_task_input, without_room_at_the_output_nothing_is_taken_and_the_time
 	f.chain.in_record_bytes = 16;
 	task_fixture_open(&f, 1, &TASK_EDGE, &CHAIN_EDGE, NULL);
 	task_fixture_begin(&f);
-	for (uint64_t v = 0; v < 32; v++)
-		cr_assert(edge_send(&f.inputs[0], 0, 0, v));
+	edge_send_run(&f.inputs[0], 0, 0, 32);
 	edge_push(&f.inputs[0], 0);
 	task_fixture_run(&f);
 	cr_assert_eq(f.chain.probes[0].taken, 12); /* two buffers wait, one is credited */
@@ -359,10 +355,7 @@ Test(stream_task_input, tells_since_when_it_aligns_and_when_it_writes)
 	struct event barrier = edge_barrier(1);
 	struct task_fixture f;
 
-	task_fixture_init(&f, 1);
-	f.chain.in_record_bytes = 16;
-	task_fixture_open(&f, 2, &TASK_EDGE, &TASK_EDGE, NULL);
-	task_fixture_begin(&f);
+	begin_with_two_gates(&f);
 	task_fixture_run(&f);
 	cr_assert_eq(step_of(&f), CHECKPOINT_STEP_NONE);
 	cr_expect_not(stream_task_owes_answer(f.task));
