@@ -31,7 +31,7 @@ def test(w):
         w.kill([run.taskmanagers()[i % 2]], 2)
     summary = run.summary()
     expect_equal(summary["state"], "FINISHED", run.stderr()[-2000:])
-    expect(summary["restarts"] >= KILLS, run.stderr()[-3000:])
+    expect_equal(summary["restarts"], KILLS, run.stderr()[-3000:])
     for i in range(2):
         with open(w.path("state", "logs", f"taskmanager-{i}.log"), encoding="utf-8") as log:
             expect("is refused" not in log.read(), f"every attempt finds room on TaskManager {i}")
