@@ -77,9 +77,7 @@ class Cluster:
         """Its id; `text` is a job file's."""
         words = ["ip", "netns", "exec", self.hosts.hub, self.world.program("weir"), "submit",
                  self.world.write("job.yaml", text), "--rest", f"127.0.0.1:{REST}", "--detached",
-                 "--json"]
-        for key, value in sets.items():
-            words += ["--set", f"{key}={value}"]
+                 "--json", *self.world.set_words(sets)]
         status, out, err = self.world.command(words)
         expect_equal(status, DONE, f"weir submit: exit status\n{err}")
         return json.loads(out)["job_id"]

@@ -197,15 +197,21 @@ class World:
             "jobmanager.rpc.port": "0",
         }
 
+    def set_words(self, sets):
+        """Options that give operators these parameters; sources are as slow as this world is."""
+        words = []
+        for key, value in sets.items():
+            if key.endswith(".rate") and isinstance(value, int) and value > 0:
+                value = max(1, int(value / self.slowness))
+            words += ["--set", f"{key}={value}"]
+        return words
+
     def run(self, job, sets=None, config=None, state="state", options=(), env=None, prefix=()):
         """Starts `weir run JOB`: parameters of operators, config keys, further options."""
         words = [*prefix, self.program("weir"), "run", job, "--json", *options]
         for key, value in {**self.settings(state), **(config or {})}.items():
             words += ["-D", f"{key}={value}"]
-        for key, value in (sets or {}).items():
-            if key.endswith(".rate") and isinstance(value, int) and value > 0:
-                value = max(1, int(value / self.slowness))
-            words += ["--set", f"{key}={value}"]
+        words += self.set_words(sets or {})
         run = Run(self, words, {**os.environ, **(env or {})})
         self.runs.append(run)
         return run

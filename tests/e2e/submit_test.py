@@ -66,10 +66,7 @@ class Hands:
         return self.start("weir-taskmanager", "--coordinator", f"127.0.0.1:{self.rpc}")
 
     def words(self, job, sets=None, options=()):
-        words = [job, "--rest", f"127.0.0.1:{self.rest}", *options]
-        for key, value in (sets or {}).items():
-            words += ["--set", f"{key}={value}"]
-        return words
+        return [job, "--rest", f"127.0.0.1:{self.rest}", *options, *self.w.set_words(sets or {})]
 
     def submit(self, job, sets=None, options=()):
         """Followed in the background."""
